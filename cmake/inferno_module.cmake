@@ -1,0 +1,29 @@
+# inferno_module(engine SOURCES a.cpp b.cpp TESTS a_test.cpp USES model backend LINKS fmt::fmt-header-only)
+# declares the library of one layer and, beside it, the program of its unit tests.
+include(GoogleTest)
+
+function(inferno_module name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;TESTS;USES;LINKS" ${ARGN})
+  list(TRANSFORM ARG_USES PREPEND inferno_)
+  if(ARG_SOURCES)
+    add_library(inferno_${name} STATIC ${ARG_SOURCES})
+    target_link_libraries(inferno_${name} PUBLIC ${ARG_USES} ${ARG_LINKS})
+  else()
+    add_library(inferno_${name} INTERFACE)
+    target_link_libraries(inferno_${name} INTERFACE ${ARG_USES} ${ARG_LINKS})
+  endif()
+  if(BUILD_TESTING AND ARG_TESTS)
+    inferno_test(${name}_test LABEL unit SOURCES ${ARG_TESTS} USES ${name})
+  endif()
+endfunction()
+
+# inferno_test(golden_test LABEL golden SOURCES x.cpp USES model backend): one GoogleTest program.
+function(inferno_test name)
+  cmake_parse_arguments(ARG "" "LABEL" "SOURCES;USES;LINKS" ${ARGN})
+  list(TRANSFORM ARG_USES PREPEND inferno_)
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_USES} ${ARG_LINKS} GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE INFERNO_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data"
+                                             INFERNO_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 300)
+endfunction()

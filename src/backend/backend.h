@@ -1,0 +1,160 @@
+// What a device must be able to do to run a decoder: hold memory and perform nine operations.
+//
+// Every method is pure: a backend that lacks an operation does not compile. What depends on the
+// checkpoint (a weight format, a head size) is asked once, while loading, through refuses(); after
+// that no call may decline, and no call may move work to another device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "spec/model_spec.h"
+#include "tensor/format.h"
+#include "tensor/matrix.h"
+
+namespace inferno {
+
+class Buffer {  // owns backend memory
+ public:
+  using Release = std::function<void(std::byte*)>;
+  Buffer() = default;
+  Buffer(std::byte* data, std::size_t size, Release release) : data_(data, std::move(release)), size_(size) {}
+  std::byte* data() const { return data_.get(); }
+  std::size_t size() const { return size_; }
+
+ private:
+  std::unique_ptr<std::byte, Release> data_;
+  std::size_t size_ = 0;
+};
+
+// A matrix (or `count` equal ones: experts) in its stored format, in host memory, rows in the decoder's
+// order.
+struct HostWeight {
+  WeightFormat format = WeightFormat::f32;
+  std::int32_t count = 1;
+  std::int32_t rows = 0;            // output features
+  std::int32_t cols = 0;            // input features, a multiple of block_elements(format)
+  std::span<const std::byte> data;  // count * rows * bytes_for(format, cols)
+};
+
+// The same as this backend's kernels want it. Only the backend that packed it knows the layout.
+struct Weight {
+  WeightFormat format = WeightFormat::f32;
+  std::int32_t count = 1;
+  std::int32_t rows = 0;
+  std::int32_t cols = 0;
+  Buffer memory;
+};
+
+// out = in * parts^T + bias. The parts' rows follow one another in the output: GGUF may give Q, K and V
+// different formats. With experts, every part has the same count and bias has one row for each.
+struct Linear {
+  std::vector<const Weight*> parts;
+  Matrix bias;  // f32 [count, output features]; empty when the layer has none
+};
+
+struct Norm {
+  NormKind kind = NormKind::rms;
+  float epsilon = 0.0f;
+  Matrix gain, bias;  // f32 [1, width]; bias is empty for rms
+};
+
+struct KvLayer {
+  Matrix keys, values;  // [blocks * block_size, kv_heads * head_dim]
+};
+
+// Where the layers of one attention window keep their keys and values.
+struct KvGroup {
+  Matrix slots;        // i32 [tokens, 1]: the cache row each new token is written to
+  Matrix block_table;  // i32 [sequences, max blocks]: position p is row table[p / block_size] * block_size +
+                       // p % block_size
+};
+
+// One step's ragged batch, in backend memory at addresses that never change (CUDA graphs).
+struct StepInputs {
+  Matrix tokens, positions;         // i32 [tokens, 1]
+  Matrix query_start, context_len;  // i32 [sequences + 1, 1], [sequences, 1]: rows of each sequence; its
+                                    // length after the step
+  Matrix logit_rows;                // i32 [rows, 1]: rows of the batch that need logits
+  std::vector<KvGroup> groups;      // one for each distinct window, in the order of window_groups()
+  int block_size = 0;
+};
+
+struct AttentionWeights {
+  Matrix q_norm, k_norm;  // f32 [1, head_dim]
+  Matrix sinks;           // f32 [1, heads]
+  float norm_epsilon = 0.0f;
+};
+struct AttentionCall {
+  const AttentionSpec& spec;
+  const AttentionWeights& weights;
+  const StepInputs& step;
+  const KvGroup& group;
+  KvLayer cache;
+};
+
+struct MoeWeights {
+  Linear router;  // [experts, width]
+  Linear
+      gate_up;  // per expert: all gate rows, then all up rows (one part of 2 * hidden rows, or two of hidden)
+  Linear down;  // per expert: [width, hidden]
+};
+
+struct DeviceInfo {
+  std::string name;
+  std::string kernels;  // the instruction set or architecture chosen, by name
+  std::size_t total_bytes = 0, free_bytes = 0;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual DeviceInfo info() const = 0;
+  virtual DType activation_type() const = 0;
+  virtual DType cache_type() const = 0;
+
+  // Why this backend cannot run such a block on weights of such a format; nullopt when it can.
+  virtual std::optional<std::string> refuses(const BlockSpec& block, WeightFormat format) const = 0;
+  // Which kernel multiplies by such a weight: doctor and bench print it.
+  virtual std::string kernel_for(WeightFormat format, int tokens) const = 0;
+
+  // Error{io} or Error{device} when there is not enough, naming `purpose`. The memory is zeroed.
+  virtual Buffer allocate(std::size_t bytes, std::string_view purpose) = 0;
+  virtual Weight pack(const HostWeight& source) = 0;
+  virtual void upload(Matrix to, std::span<const std::byte> from) = 0;
+  virtual void download(std::span<std::byte> to, Matrix from) = 0;  // waits for all work before it
+
+  // Operations are queued in order. Shapes follow [rows, cols]; `out` is always first.
+
+  // out[r] = scale * table[tokens[r]]
+  virtual void embed(Matrix out, const Weight& table, Matrix tokens, float scale) = 0;
+  // x[r] += table[positions[r]]
+  virtual void add_positions(Matrix x, const Weight& table, Matrix positions) = 0;
+  // residual += scale * delta, unless delta is empty; then out = norm(residual), unless out is empty.
+  virtual void add_norm(Matrix out, Matrix residual, Matrix delta, float scale, const Norm& norm) = 0;
+  virtual void linear(Matrix out, Matrix in, const Linear& weights) = 0;
+  // Normalizes (spec.qk_norm) and rotates the Q and K heads of each row of qkv in place, then writes K and V
+  // to the cache. rope_table is f32 [positions, 2 * half]: cosines, then sines; empty when nothing rotates.
+  virtual void rotate_and_store(Matrix qkv, Matrix rope_table, const AttentionCall& call) = 0;
+  // Each row attends to the cached positions p <= its own, and p > own - window when there is one.
+  virtual void attend(Matrix out, Matrix qkv, const AttentionCall& call) = 0;
+  // out [tokens, hidden]; in [tokens, 2 * hidden] (gate, then up) when gated.
+  virtual void activate(Matrix out, Matrix in, const ActivationSpec& activation) = 0;
+  virtual void mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights) = 0;
+  // out[r] = in[rows[r]]
+  virtual void take_rows(Matrix out, Matrix in, Matrix rows) = 0;
+};
+
+// threads 0: one for each core this process may use.
+std::unique_ptr<Backend> make_cpu_backend(int threads);
+std::unique_ptr<Backend> make_cuda_backend(int device);  // cuda/no_cuda.cpp throws Error{unsupported}
+
+}  // namespace inferno

@@ -1,0 +1,59 @@
+// A model's hyperparameters under Hugging Face names. GGUF metadata is renamed into these once, in
+// checkpoint/gguf_config.cpp, so an architecture never asks which file format it came from.
+//
+// Nested objects are flattened with dots ("rope_scaling.factor"); null means absent; the newer
+// "rope_parameters" object is read under its older names ("rope_theta", "rope_scaling.*").
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace inferno {
+
+class Config {
+ public:
+  using Value = std::variant<bool, double, std::string, std::vector<std::string>, std::vector<double>>;
+  using Values = std::map<std::string, Value, std::less<>>;
+
+  // `origin` is the file's name, for messages.
+  explicit Config(Values values, std::string origin = "config.json");
+
+  const std::string& origin() const { return origin_; }
+  const Values& values() const { return values_; }
+  bool has(std::string_view key) const;
+
+  // Required: a missing key, a wrong type or a value outside its range is Error{corrupt} naming it.
+  int integer(std::string_view key) const;   // whole, 0 <= value <= 2^31 - 1
+  int positive(std::string_view key) const;  // whole, 1 <= value <= 2^31 - 1
+  float number(std::string_view key) const;  // finite
+  std::vector<float> numbers(std::string_view key) const;
+
+  // Optional: the fallback is the value Hugging Face documents for an absent key.
+  int integer(std::string_view key, int otherwise) const;
+  int positive(std::string_view key, int otherwise) const;
+  float number(std::string_view key, float otherwise) const;
+  bool flag(std::string_view key, bool otherwise) const;
+  std::string text(std::string_view key, std::string otherwise) const;
+  std::vector<std::string> texts(std::string_view key) const;  // empty when absent
+  std::vector<float> numbers_or_empty(std::string_view key) const;
+
+  // Marks a key as understood without using its value.
+  void ignore(std::string_view key) const;
+
+  // Keys nobody read, sorted. The loader refuses a model when one of them changes the mathematics.
+  std::vector<std::string> unread() const;
+
+ private:
+  template <class T>
+  const T& get(std::string_view key) const;
+
+  Values values_;
+  std::string origin_;
+  mutable std::set<std::string, std::less<>> read_;  // one thread: describing a model is not concurrent
+};
+
+}  // namespace inferno

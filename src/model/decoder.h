@@ -1,0 +1,54 @@
+// The forward pass: the only one there is, for every architecture and every device.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "model/weights.h"
+
+namespace inferno {
+
+struct DecoderLimits {
+  int max_tokens = 512;    // rows of one step
+  int max_logit_rows = 1;  // of them with logits
+  int context = 0;         // positions a sequence may reach; the rotary table is made for it
+};
+
+class Decoder {
+ public:
+  Decoder(ModelSpec spec, ModelWeights weights, Backend& backend, DecoderLimits limits);
+
+  const ModelSpec& spec() const { return spec_; }
+  const DecoderLimits& limits() const { return limits_; }
+
+  // Queues the step's work. The result has one row per step.logit_rows and is overwritten by the
+  // next call. An unmarked token still enters the cache.
+  Matrix forward(const StepInputs& step, std::span<const KvLayer> cache);
+
+ private:
+  // One overload per alternative of a spec variant: a new kind does not compile until it is handled.
+  void place(const Rope&, const StepInputs&) {}  // rotated inside attention
+  void place(const LearnedPositions&, const StepInputs& step);
+  void mlp(const DenseMlp& spec, const BlockWeights& weights, Matrix out);
+  void mlp(const MoeMlp& spec, const BlockWeights& weights, Matrix out);
+  void attention(std::size_t layer, const StepInputs& step, KvLayer cache);
+  void allocate_activations();
+
+  ModelSpec spec_;
+  ModelWeights weights_;
+  Backend& backend_;
+  DecoderLimits limits_;
+  std::vector<int> group_of_layer_;  // into StepInputs::groups
+
+  // Activations, allocated once for the largest batch.
+  std::vector<Buffer> memory_;
+  Matrix rope_table_;           // [context, rope dims]
+  Matrix residual_;             // [tokens, width]
+  Matrix normed_;               // [tokens, width]
+  Matrix branch_, mlp_branch_;  // [tokens, width]; the second only for parallel blocks
+  Matrix qkv_, attended_;       // [tokens, (heads + 2 * kv_heads) * head_dim], [tokens, heads * head_dim]
+  Matrix wide_, activated_;     // [tokens, 2 * hidden], [tokens, hidden]
+  Matrix last_, logits_;        // [logit rows, width], [logit rows, vocab]
+};
+
+}  // namespace inferno
