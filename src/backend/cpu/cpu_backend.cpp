@@ -1,0 +1,141 @@
+#include "backend/cpu/cpu_backend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "backend/cpu/memory.h"
+#include "backend/cpu/operations.h"
+#include "backend/cpu/views.h"
+#include "base/error.h"
+
+namespace inferno {
+namespace cpu {
+
+float* Scratch::own(int worker, std::size_t count) {
+  std::vector<float>& memory = of_worker[static_cast<std::size_t>(worker)];
+  if (memory.size() < count) memory.resize(count);
+  return memory.data();
+}
+
+std::int64_t grain_for(const ThreadPool& pool, std::int64_t count, std::int64_t cost) {
+  constexpr std::int64_t worth_handing_out = 8192;  // elements: about a microsecond
+  constexpr std::int64_t pieces_for_each = 8;       // so that a slow thread holds the others up little
+  const std::int64_t balanced = count / (pool.threads() * pieces_for_each);
+  return std::max<std::int64_t>({1, balanced, worth_handing_out / std::max<std::int64_t>(1, cost)});
+}
+
+namespace {
+
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend(int threads, IsaLevel level) : level_(level), pool_(threads) {
+    scratch_.of_worker.resize(static_cast<std::size_t>(pool_.threads()));
+  }
+
+  DeviceInfo info() const override {
+    const MemoryState memory = memory_state();
+    return {cpu_name(), std::string(name_of(level_)), memory.total, memory.available};
+  }
+  DType activation_type() const override { return DType::f32; }
+  DType cache_type() const override { return DType::f32; }
+  std::optional<std::string> refuses(const BlockSpec& block, WeightFormat format) const override;
+  std::string kernel_for(WeightFormat, int) const override { return "portable"; }
+
+  Buffer allocate(std::size_t bytes, std::string_view purpose) override {
+    return cpu::allocate(bytes, purpose);
+  }
+  Weight pack(const HostWeight& source) override;
+  void upload(Matrix to, std::span<const std::byte> from) override {
+    expects(from.size() <= to.bytes(), "upload fits its matrix");
+    if (!from.empty()) std::memcpy(to.data, from.data(), from.size());
+  }
+  void download(std::span<std::byte> to, Matrix from) override {
+    expects(to.size() <= from.bytes(), "download asks for no more than the matrix has");
+    if (!to.empty()) std::memcpy(to.data(), from.data, to.size());
+  }
+
+  void embed(Matrix out, const Weight& table, Matrix tokens, float scale) override {
+    cpu::embed(compute(), out, table, tokens, scale);
+  }
+  void add_positions(Matrix x, const Weight& table, Matrix positions) override {
+    cpu::add_positions(compute(), x, table, positions);
+  }
+  void add_norm(Matrix out, Matrix residual, Matrix delta, float scale, const Norm& norm) override {
+    cpu::add_norm(compute(), out, residual, delta, scale, norm);
+  }
+  void linear(Matrix out, Matrix in, const Linear& weights) override {
+    cpu::linear(compute(), out, in, weights);
+  }
+  void rotate_and_store(Matrix qkv, Matrix rope_table, const AttentionCall& call) override {
+    cpu::rotate_and_store(compute(), qkv, rope_table, call);
+  }
+  void attend(Matrix out, Matrix qkv, const AttentionCall& call) override {
+    cpu::attend(compute(), out, qkv, call);
+  }
+  void activate(Matrix out, Matrix in, const ActivationSpec& activation) override {
+    cpu::activate(compute(), out, in, activation);
+  }
+  void mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights) override {
+    cpu::mix_experts(compute(), out, in, spec, weights);
+  }
+  void take_rows(Matrix out, Matrix in, Matrix rows) override {
+    for (int r = 0; r < out.rows; ++r) {
+      std::copy_n(floats(in, *integers(rows, r)), out.cols, floats(out, r));
+    }
+  }
+
+ private:
+  Compute compute() { return {pool_, scratch_}; }
+
+  IsaLevel level_;
+  ThreadPool pool_;
+  Scratch scratch_;
+};
+
+std::optional<std::string> CpuBackend::refuses(const BlockSpec& block, WeightFormat) const {
+  const AttentionSpec& attention = block.attention;
+  if (attention.head_dim <= 0 || attention.kv_heads <= 0 || attention.heads % attention.kv_heads != 0) {
+    return fmt::format("{} query heads cannot share {} key heads of {} elements", attention.heads,
+                       attention.kv_heads, attention.head_dim);
+  }
+  if (const auto* moe = std::get_if<MoeMlp>(&block.mlp)) {
+    if (moe->active < 1 || moe->active > moe->experts) {
+      return fmt::format("{} active of {} experts", moe->active, moe->experts);
+    }
+  }
+  return std::nullopt;
+}
+
+Weight CpuBackend::pack(const HostWeight& source) {
+  const int elements = block_elements(source.format);
+  if (source.cols % elements != 0) {
+    fail(ErrorKind::unsupported,
+         fmt::format("a weight of {} columns cannot be {}: its blocks have {} elements", source.cols,
+                     inferno::name_of(source.format), elements));
+  }
+  const std::size_t rows = static_cast<std::size_t>(source.count) * static_cast<std::size_t>(source.rows);
+  const std::size_t bytes = rows * bytes_for(source.format, static_cast<std::size_t>(source.cols));
+  expects(source.data.size() == bytes, "a host weight has as many bytes as its shape says");
+  Weight weight = {source.format, source.count, source.rows, source.cols, cpu::allocate(bytes, "weights")};
+  if (bytes > 0) std::memcpy(weight.memory.data(), source.data.data(), bytes);
+  return weight;
+}
+
+}  // namespace
+}  // namespace cpu
+
+std::unique_ptr<Backend> make_cpu_backend(int threads, cpu::IsaLevel level) {
+  if (level > cpu::best_level()) {
+    fail(ErrorKind::unsupported, fmt::format("this CPU cannot run the {} kernels", cpu::name_of(level)),
+         {.why = {}, .next = fmt::format("the best it has are {}", cpu::name_of(cpu::best_level()))});
+  }
+  return std::make_unique<cpu::CpuBackend>(threads, level);
+}
+
+std::unique_ptr<Backend> make_cpu_backend(int threads) {
+  return make_cpu_backend(threads, cpu::best_level());
+}
+
+}  // namespace inferno
