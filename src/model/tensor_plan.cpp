@@ -63,7 +63,12 @@ class Planner {
   }
 
   PlannedSlot plan_slot(const SlotRequest& request) {
-    const std::vector<NameChoice> choices = names_for(request, arch_, checkpoint_.container());
+    std::vector<NameChoice> choices = names_for(request, arch_, checkpoint_.container());
+    if (request.slot == Slot::embedding && spec_.tied_head) {
+      // Of two names for one matrix, some exporters keep only the head's.
+      const std::vector<NameChoice> head = names_for({.slot = Slot::head, .parts = {}}, arch_, checkpoint_.container());
+      choices.insert(choices.end(), head.begin(), head.end());
+    }
     PlannedSlot slot = {.request = request, .parts = {}};
     if (choices.empty()) {
       problem("layer {}: files of this kind have no name for {}", request.layer, name_of(request.slot));
