@@ -27,8 +27,33 @@ constexpr std::array suspicious = {
     std::string_view("chunk"),      std::string_view("temperature_tuning"),
 };
 
-// Keys with such words that describe training, losses, other heads or what tensors already say.
+// Keys about training, saving, generating, other heads, or what the tensors already say.
 constexpr std::array bookkeeping = {
+    std::string_view("architectures"),
+    std::string_view("model_type"),
+    std::string_view("transformers_version"),
+    std::string_view("torch_dtype"),
+    std::string_view("dtype"),
+    std::string_view("_name_or_path"),
+    std::string_view("name_or_path"),
+    std::string_view("bos_token_id"),
+    std::string_view("eos_token_id"),
+    std::string_view("pad_token_id"),
+    std::string_view("sep_token_id"),
+    std::string_view("decoder_start_token_id"),
+    std::string_view("tokenizer_class"),
+    std::string_view("initializer_range"),
+    std::string_view("gradient_checkpointing"),
+    std::string_view("use_cache"),
+    std::string_view("is_decoder"),
+    std::string_view("is_encoder_decoder"),
+    std::string_view("return_dict"),
+    std::string_view("output_hidden_states"),
+    std::string_view("torchscript"),
+    std::string_view("pruned_heads"),
+    std::string_view("problem_type"),
+    std::string_view("finetuning_task"),
+    std::string_view("hidden_dropout"),
     std::string_view("attention_dropout"),
     std::string_view("attn_pdrop"),
     std::string_view("resid_pdrop"),
@@ -44,32 +69,33 @@ constexpr std::array bookkeeping = {
     std::string_view("_attn_implementation_internal"),
     std::string_view("n_positions"),
     std::string_view("n_ctx"),
-    std::string_view("n_head"),
     std::string_view("max_position_embeddings"),
     std::string_view("initial_context_length"),
     std::string_view("original_max_position_embeddings"),
     std::string_view("experts_per_token"),
     std::string_view("reorder_and_upcast_attn"),
-    std::string_view("use_cache"),
-    std::string_view("is_decoder"),
     std::string_view("chunk_size_feed_forward"),
     std::string_view("sliding_window"),
     std::string_view("max_window_layers"),
     std::string_view("use_sliding_window"),
     std::string_view("pretraining_tp"),
     std::string_view("rope_scaling.finetuned"),
-    std::string_view("pruned_heads"),
     std::string_view("tie_encoder_decoder"),
+    std::string_view("tie_word_embeddings"),
+};
+
+constexpr std::array bookkeeping_prefixes = {
+    std::string_view("quantization_config."), std::string_view("task_specific_params."),
+    std::string_view("auto_map."),            std::string_view("id2label."),
+    std::string_view("label2id."),            std::string_view("summary_"),
 };
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 bool is_bookkeeping(std::string_view key) {
-  if (key.starts_with("quantization_config.") || key.starts_with("task_specific_params.") ||
-      key.starts_with("auto_map.")) {
-    return true;
-  }
-  return std::find(bookkeeping.begin(), bookkeeping.end(), key) != bookkeeping.end();
+  return std::find(bookkeeping.begin(), bookkeeping.end(), key) != bookkeeping.end() ||
+         std::any_of(bookkeeping_prefixes.begin(), bookkeeping_prefixes.end(),
+                     [&](std::string_view prefix) { return key.starts_with(prefix); });
 }
 
 // false, 0, 1 and empty lists leave a product, a sum or a switch as it was.

@@ -134,7 +134,7 @@ TEST_P(Parity, ThreadsDoNotChangeTheLogits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, Parity, ::testing::ValuesIn(names_in(data_folder() / "models")),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& model) { return model.param; });
 
 }  // namespace
 }  // namespace inferno::testing
