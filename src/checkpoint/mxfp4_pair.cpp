@@ -55,38 +55,38 @@ class Mxfp4Pair final : public ByteSource {
     if (!end || *end > size()) {
       fail(ErrorKind::corrupt, "an MXFP4 tensor was read beyond its end");
     }
-    std::vector<std::byte> codes, scales;
-    while (!to.empty()) {
-      const std::uint64_t first = offset / block_size;
-      const std::uint64_t last = (offset + to.size() - 1) / block_size;
-      const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(last - first + 1, blocks_per_step));
-      codes.resize(count * code_bytes);
-      scales.resize(count);
-      codes_.read(first * code_bytes, codes);
-      scales_.read(first, scales);
+    const std::size_t skip = offset % block_size;
+    std::uint64_t block = offset / block_size;
+    if (skip != 0 && !to.empty()) {
+      const std::size_t count = std::min(block_size - skip, to.size());
+      read_part(block++, skip, to.first(count));
+      to = to.subspan(count);
+    }
+    const std::size_t whole = to.size() / block_size;
+    read_blocks(block, whole, to.data());
+    to = to.subspan(whole * block_size);
+    if (!to.empty()) read_part(block + whole, 0, to);
+  }
 
-      std::size_t skip = offset % block_size;
-      for (std::size_t i = 0; i < count; ++i) {
-        const std::size_t wanted = std::min(block_size - skip, to.size());
-        write_block(codes.data() + i * code_bytes, scales[i], skip, to.first(wanted));
-        to = to.subspan(wanted);
-        offset += wanted;
-        skip = 0;
+ private:
+  void read_blocks(std::uint64_t first, std::size_t count, std::byte* to) const {
+    std::vector<std::byte> codes(std::min(count, blocks_per_step) * code_bytes);
+    std::vector<std::byte> scales(std::min(count, blocks_per_step));
+    for (std::size_t done = 0; done < count; done += blocks_per_step) {
+      const std::size_t step = std::min(count - done, blocks_per_step);
+      codes_.read((first + done) * code_bytes, std::span(codes).first(step * code_bytes));
+      scales_.read(first + done, std::span(scales).first(step));
+      for (std::size_t i = 0; i < step; ++i, to += block_size) {
+        *to = scales[i];
+        reorder(codes.data() + i * code_bytes, to + 1);
       }
     }
   }
 
- private:
-  // Fills `to` with one block from its byte `skip` on.
-  static void write_block(const std::byte* codes, std::byte scale, std::size_t skip,
-                          std::span<std::byte> to) {
-    if (to.size() == block_size) {
-      to[0] = scale;
-      reorder(codes, to.data() + 1);
-      return;
-    }
-    std::array<std::byte, block_size> whole = {scale};
-    reorder(codes, whole.data() + 1);
+  // Fills `to` from byte `skip` of one block on.
+  void read_part(std::uint64_t block, std::size_t skip, std::span<std::byte> to) const {
+    std::array<std::byte, block_size> whole = {};
+    read_blocks(block, 1, whole.data());
     std::memcpy(to.data(), whole.data() + skip, to.size());
   }
 
