@@ -11,4 +11,8 @@ std::unique_ptr<Backend> make_cuda_backend(int /*device*/) {
         .next = "use --device cpu, or build with `cmake --preset cuda`"});
 }
 
+bool cuda_is_usable() {
+  return false;
+}
+
 }  // namespace inferno
