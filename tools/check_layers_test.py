@@ -46,6 +46,8 @@ class CheckLayers(unittest.TestCase):
         self.accepts("src/backend/cuda/a.cpp", "#include <cuda_runtime.h>\n")
         self.accepts("src/server/http.cpp", "#include <boost/beast.hpp>\n")
         self.accepts("src/base/a_test.cpp", "#include <gtest/gtest.h>\n")
+        self.accepts("src/base/scene.h", "// A scene.\n#pragma once\n#include <gtest/gtest.h>\n")
+        self.refuses("src/base/obscene.h", "// A.\n#pragma once\n#include <gtest/gtest.h>\n", "GoogleTest")
         self.accepts("src/base/a.cpp", "#include <sys/stat.h>\n#include <vector>\n#include <fmt/format.h>\n")
 
     def test_a_file_has_at_most_400_lines(self):

@@ -1,4 +1,4 @@
-// Text from files, models and hubs on its way to a terminal.
+// Text from a file, a model or the environment on its way to a terminal.
 #pragma once
 
 #include <string>
@@ -6,7 +6,8 @@
 
 namespace inferno {
 
-// Control characters shown escaped (tab and newline kept), so that nothing a file holds can drive the terminal.
+// The same text with whatever could drive the terminal shown as \xNN: control characters except newline and
+// tab, the C1 controls, marks that change the direction of writing, and bytes that are not UTF-8.
 std::string printable(std::string_view text);
 
 }  // namespace inferno

@@ -5,6 +5,7 @@
 #include "cli/printable.h"
 
 namespace inferno {
+
 int exit_code(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::invalid_request: return 2;
