@@ -5,6 +5,7 @@ find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 if(BUILD_TESTING)
   find_package(GTest REQUIRED)
+  find_package(benchmark REQUIRED)
 endif()
 
 # inferno_library(pcre2 NAME pcre2-8 HEADER pcre2.h) wraps a C library as target inferno_pcre2, from its static

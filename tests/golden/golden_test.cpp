@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <set>
 
-#include "model/load.h"
-#include "model/runner.h"
-#include "support/golden.h"
+#include "checkpoint/checkpoint.h"
+#include "golden/agreement.h"
+#include "golden/gguf_twin.h"
+#include "model/architecture.h"
 #include "support/paths.h"
 #include "tolerance.h"
 
@@ -15,51 +16,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Model {
-  std::string name;
-  fs::path path, golden;
-  double tolerance;
-};
-
 std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;
   std::replace_if(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
   return name;
-}
-
-TokenId best(const std::vector<float>& logits) {
-  return static_cast<TokenId>(std::max_element(logits.begin(), logits.end()) - logits.begin());
-}
-
-std::vector<TokenId> generate(Runner& runner, const std::vector<TokenId>& prompt, std::size_t count) {
-  std::vector<TokenId> out;
-  std::vector<float> logits = runner.feed(prompt, 1);
-  while (out.size() < count) {
-    out.push_back(best(logits));
-    if (out.size() < count) logits = runner.feed(std::span(&out.back(), 1), 1);
-  }
-  return out;
-}
-
-void expect_agreement(const Model& model) {
-  const auto cases = read_golden(model.golden);
-  ASSERT_FALSE(cases.empty());
-  const auto checkpoint = open_checkpoint(model.path);
-  const auto backend = make_cpu_backend(2);
-  constexpr int context = 256;
-  LoadedModel loaded =
-      load_model(*checkpoint, *backend, {.max_tokens = 64, .max_logit_rows = 16, .context = context});
-  Runner runner(*loaded.decoder, *backend, context);
-  for (const GoldenCase& one : cases) {
-    runner.reset();
-    const std::vector<float> logits = runner.feed(one.ids, one.rows);
-    EXPECT_LE(relative_error(logits, one.logits), model.tolerance) << model.name << ' ' << one.name;
-    if (one.greedy.empty()) continue;
-    runner.reset();
-    const std::vector<TokenId> tokens = generate(runner, one.ids, one.greedy.size());
-    if (one.min_margin < largest_error(logits, one.logits)) continue;
-    EXPECT_EQ(tokens, one.greedy) << model.name << ' ' << one.name;
-  }
 }
 
 class LocalModel : public ::testing::TestWithParam<std::string> {};
@@ -87,17 +47,48 @@ class LocalGguf : public ::testing::TestWithParam<std::string> {};
 TEST_P(LocalGguf, AgreesWithTheReference) { expect_gguf_agreement(data_folder() / "gguf", GetParam()); }
 INSTANTIATE_TEST_SUITE_P(Golden, LocalGguf, ::testing::ValuesIn(local_gguf_files()), test_name);
 
+class Variant : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Variant, AgreesWithTheReference) {
+  const fs::path path = data_folder() / "variants" / GetParam();
+  expect_agreement({GetParam(), path, path / "golden.safetensors", float_weight_logits});
+}
+INSTANTIATE_TEST_SUITE_P(Golden, Variant, ::testing::ValuesIn(names_in(data_folder() / "variants")), test_name);
+
 TEST(Families, AllHaveGoldenFiles) {
   std::set<std::string> covered;
-  for (const std::string& name : names_in(data_folder() / "models")) {
-    covered.insert(std::string(open_checkpoint(data_folder() / "models" / name)->architecture()));
+  for (const char* folder : {"models", "variants"}) {
+    for (const std::string& name : names_in(data_folder() / folder)) {
+      covered.insert(std::string(open_checkpoint(data_folder() / folder / name)->architecture()));
+    }
   }
   for (const Architecture& arch : architectures()) {
     for (const std::string_view type : arch.hf_types) {
-      EXPECT_TRUE(covered.contains(std::string(type))) << type << " has no model in tests/data/models";
+      EXPECT_TRUE(covered.contains(std::string(type))) << type << " has no model in tests/data";
     }
   }
 }
+
+void expect_twin_agreement(const std::string& folder, const std::string& name, const TwinOptions& options) {
+  const fs::path path = data_folder() / folder / name;
+  const ScratchFolder scratch;
+  const fs::path twin = write_gguf_twin(*open_checkpoint(path), scratch.path(), options);
+  expect_agreement({name + " as GGUF", twin, path / "golden.safetensors", float_weight_logits});
+}
+
+class GgufTwin : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(GgufTwin, AgreesWithTheOriginal) {
+  const std::string name = GetParam();
+  expect_twin_agreement(name.find('_') == std::string::npos ? "models" : "variants", name, {});
+}
+INSTANTIATE_TEST_SUITE_P(Golden, GgufTwin,
+                         ::testing::Values("llama", "mistral", "mixtral", "qwen3", "phi", "phi3", "granite",
+                                           "qwen2_plain", "qwen3_moe_step", "granitemoe_untied", "llama_biases"),
+                         test_name);
+
+TEST(GgufTwinFile, OfVersion2Agrees) { expect_twin_agreement("models", "llama", {.version = 2}); }
+TEST(GgufTwinFile, SplitInThreeAgrees) { expect_twin_agreement("models", "qwen3", {.files = 3}); }
 
 class SharedModel : public ::testing::TestWithParam<std::string> {};
 

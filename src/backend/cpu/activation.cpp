@@ -26,31 +26,40 @@ float apply(float x, Activation kind) {
   return x * sigmoid(x);
 }
 
-void activate_row(float* out, const float* in, int hidden, const ActivationSpec& activation) {
-  const float* up = in + hidden;
+// `up` is null unless gated.
+void activate_piece(const Compute& compute, float* out, const float* gate, const float* up, int count,
+                    const ActivationSpec& activation) {
+  if (compute.kernels != nullptr && compute.kernels->activate(out, gate, up, count, activation)) return;
   if (activation.kind == Activation::swiglu_clamped) {
     const float limit = activation.limit;
-    for (int i = 0; i < hidden; ++i) {
-      const float g = std::min(in[i], limit);
+    for (int i = 0; i < count; ++i) {
+      const float g = std::min(gate[i], limit);
       out[i] = g * sigmoid(1.702f * g) * (std::clamp(up[i], -limit, limit) + 1.0f);
     }
     return;
   }
-  for (int i = 0; i < hidden; ++i) out[i] = apply(in[i], activation.kind);
-  if (activation.gated) {
-    for (int i = 0; i < hidden; ++i) out[i] *= up[i];
+  for (int i = 0; i < count; ++i) out[i] = apply(gate[i], activation.kind);
+  if (up != nullptr) {
+    for (int i = 0; i < count; ++i) out[i] *= up[i];
   }
 }
 
 }  // namespace
 
 void activate(const Compute& compute, Matrix out, Matrix in, const ActivationSpec& activation) {
-  compute.pool.parallel_for(out.rows, grain_for(compute.pool, out.rows, 8 * out.cols),
-                            [&](const auto& range) {
-                              for (auto r = range.begin; r < range.end; ++r) {
-                                activate_row(floats(out, r), floats(in, r), out.cols, activation);
-                              }
-                            });
+  // By stretches of columns too: a single token has one row, but a wide one.
+  constexpr int step = 1024;
+  const int pieces = (out.cols + step - 1) / step;
+  const std::int64_t total = std::int64_t{out.rows} * pieces;
+  compute.pool.parallel_for(total, grain_for(compute.pool, total, 4 * step), [&](const auto& range) {
+    for (auto i = range.begin; i < range.end; ++i) {
+      const int first = static_cast<int>(i % pieces) * step;
+      const float* gate = floats(in, i / pieces) + first;
+      const float* up = in.cols == 2 * out.cols ? gate + out.cols : nullptr;
+      activate_piece(compute, floats(out, i / pieces) + first, gate, up, std::min(step, out.cols - first),
+                     activation);
+    }
+  });
 }
 
 }  // namespace inferno::cpu

@@ -63,6 +63,10 @@ void attend_one(float* out, const float* query, const Query& at, const Attention
 }  // namespace
 
 void attend(const Compute& compute, Matrix out, Matrix qkv, const AttentionCall& call) {
+  if (compute.kernels != nullptr) {
+    attend_tiles(compute, out, qkv, call);
+    return;
+  }
   const AttentionSpec& spec = call.spec;
   const std::int32_t* starts = integers(call.step.query_start);
   const std::int32_t* ends = starts + call.step.context_len.rows + 1;

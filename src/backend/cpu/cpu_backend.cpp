@@ -7,17 +7,12 @@
 
 #include "backend/cpu/memory.h"
 #include "backend/cpu/operations.h"
+#include "backend/cpu/panels.h"
 #include "backend/cpu/views.h"
 #include "base/error.h"
 
 namespace inferno {
 namespace cpu {
-
-float* Scratch::own(int worker, std::size_t count) {
-  std::vector<float>& memory = of_worker[static_cast<std::size_t>(worker)];
-  if (memory.size() < count) memory.resize(count);
-  return memory.data();
-}
 
 std::int64_t grain_for(const ThreadPool& pool, std::int64_t count, std::int64_t cost) {
   constexpr std::int64_t worth_handing_out = 8192;  // elements: about a microsecond
@@ -30,9 +25,8 @@ namespace {
 
 class CpuBackend final : public Backend {
  public:
-  CpuBackend(int threads, IsaLevel level) : level_(level), pool_(threads) {
-    scratch_.of_worker.resize(static_cast<std::size_t>(pool_.threads()));
-  }
+  CpuBackend(int threads, IsaLevel level)
+      : level_(level), kernels_(kernels_for(level)), pool_(threads), scratch_(pool_.threads()) {}
 
   DeviceInfo info() const override {
     const MemoryState memory = memory_state();
@@ -42,7 +36,7 @@ class CpuBackend final : public Backend {
   DType activation_type() const override { return DType::f32; }
   DType cache_type() const override { return DType::f32; }
   std::optional<std::string> refuses(const BlockSpec& block, WeightFormat format) const override;
-  std::string kernel_for(WeightFormat, int) const override { return "portable"; }
+  std::string kernel_for(WeightFormat format, int tokens) const override;
 
   Buffer allocate(std::size_t bytes, std::string_view purpose) override {
     return cpu::allocate(bytes, purpose);
@@ -88,9 +82,10 @@ class CpuBackend final : public Backend {
   }
 
  private:
-  Compute compute() { return {pool_, scratch_}; }
+  Compute compute() { return {pool_, scratch_, kernels_}; }
 
   IsaLevel level_;
+  const Kernels* kernels_;
   ThreadPool pool_;
   Scratch scratch_;
 };
@@ -116,12 +111,39 @@ Weight CpuBackend::pack(const HostWeight& source) {
          fmt::format("a weight of {} columns cannot be {}: its blocks have {} elements", source.cols,
                      inferno::name_of(source.format), elements));
   }
-  const std::size_t rows = static_cast<std::size_t>(source.count) * static_cast<std::size_t>(source.rows);
-  const std::size_t bytes = rows * bytes_for(source.format, static_cast<std::size_t>(source.cols));
-  expects(source.data.size() == bytes, "a host weight has as many bytes as its shape says");
-  Weight weight = {source.format, source.count, source.rows, source.cols, cpu::allocate(bytes, "weights")};
-  if (bytes > 0) std::memcpy(weight.memory.data(), source.data.data(), bytes);
+  const std::size_t row_bytes = bytes_for(source.format, static_cast<std::size_t>(source.cols));
+  const std::size_t matrix_bytes = static_cast<std::size_t>(source.rows) * row_bytes;
+  expects(source.data.size() == static_cast<std::size_t>(source.count) * matrix_bytes,
+          "a host weight has as many bytes as its shape says");
+  Weight weight = {source.format, source.count, source.rows, source.cols, {}};
+  const PanelShape shape = panel_shape(source.format, source.rows, source.cols);
+  if (kernels_ == nullptr || shape.block_bytes == 0) {
+    weight.memory = cpu::allocate(source.data.size(), "weights");
+    if (!source.data.empty()) std::memcpy(weight.memory.data(), source.data.data(), source.data.size());
+    return weight;
+  }
+  weight.memory = cpu::allocate(static_cast<std::size_t>(source.count) * shape.matrix_bytes(), "weights");
+  const std::int64_t panels = std::int64_t{source.count} * shape.panels;
+  pool_.parallel_for(
+      panels, grain_for(pool_, panels, std::int64_t{source.cols} * panel_rows),
+      [&](const ThreadPool::Range& range) {
+        for (auto i = range.begin; i < range.end; ++i) {
+          pack_panel(source.format, weight.memory.data() + static_cast<std::size_t>(i) * shape.panel_bytes(),
+                     source.data.data() + static_cast<std::size_t>(i / shape.panels) * matrix_bytes,
+                     source.rows, source.cols, static_cast<std::int32_t>(i % shape.panels));
+        }
+      });
   return weight;
+}
+
+std::string CpuBackend::kernel_for(WeightFormat format, int tokens) const {
+  if (kernels_ == nullptr) return "portable, float32";
+  const std::span<const int> widths(kernels_->widths, static_cast<std::size_t>(kernels_->width_count));
+  const int width = tokens >= widths.back() ? widths.back() : *std::ranges::lower_bound(widths, tokens);
+  const char* arithmetic = has_integers(format)                         ? "int16 activations"
+                           : panel_shape(format, 1, 1).block_bytes != 0 ? "float32"
+                                                                        : "decoded to float32";
+  return fmt::format("{}, {}, 16 rows x {} tokens", name_of(level_), arithmetic, width);
 }
 
 }  // namespace

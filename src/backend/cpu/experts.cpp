@@ -73,27 +73,22 @@ Sorted sort_by_expert(const std::vector<int>& experts, const MoeMlp& spec) {
   return sorted;
 }
 
-Matrix shaped(std::vector<float>& memory, std::int32_t rows, std::int32_t cols) {
-  const std::size_t count = static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols);
-  if (memory.size() < count) memory.resize(count);
-  return {reinterpret_cast<std::byte*>(memory.data()), DType::f32, rows, cols};
-}
-
 }  // namespace
 
 void mix_experts(const Compute& compute, Matrix out, Matrix in, const MoeMlp& spec,
                  const MoeWeights& weights) {
   if (in.rows == 0) return;
-  const Matrix logits = shaped(compute.scratch.router, in.rows, spec.experts);
+  Scratch& scratch = compute.scratch;
+  const Matrix logits = scratch.shared(Scratch::Use::router, in.rows, spec.experts);
   linear(compute, logits, in, weights.router);
   const Routing routing = route(logits, spec);
   const Sorted sorted = sort_by_expert(routing.experts, spec);
 
   const auto choices = static_cast<std::int32_t>(routing.experts.size());
   const std::int32_t wide_cols = spec.activation.gated ? 2 * spec.hidden : spec.hidden;
-  const Matrix wide = shaped(compute.scratch.wide, choices, wide_cols);
-  const Matrix hidden = shaped(compute.scratch.hidden, choices, spec.hidden);
-  const Matrix mixed = shaped(compute.scratch.mixed, choices, out.cols);
+  const Matrix wide = scratch.shared(Scratch::Use::wide, choices, wide_cols);
+  const Matrix hidden = scratch.shared(Scratch::Use::hidden, choices, spec.hidden);
+  const Matrix mixed = scratch.shared(Scratch::Use::mixed, choices, out.cols);
   multiply(compute, wide, in, weights.gate_up, sorted.batches);
   activate(compute, hidden, wide, spec.activation);
   std::vector<ExpertBatch> in_place = sorted.batches;  // `hidden` is already in order of experts

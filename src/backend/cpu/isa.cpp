@@ -27,14 +27,6 @@ std::optional<IsaLevel> level_named(std::string_view name) {
   return std::nullopt;
 }
 
-std::vector<std::string> instruction_sets() {
-  return {};
-}
-
-IsaLevel best_level() {
-  return IsaLevel::portable;
-}
-
 std::string cpu_name() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {

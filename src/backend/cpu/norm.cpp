@@ -5,8 +5,29 @@
 #include "backend/cpu/views.h"
 
 namespace inferno::cpu {
+namespace {
 
-void normalize(float* out, const float* in, int width, const Norm& norm) {
+void add_scaled(const Compute& compute, float* x, const float* y, float scale, int count) {
+  if (compute.kernels != nullptr) {
+    compute.kernels->add_scaled(x, y, scale, count);
+    return;
+  }
+  for (int c = 0; c < count; ++c) x[c] += scale * y[c];
+}
+
+}  // namespace
+
+void normalize(const Compute& compute, float* out, const float* in, int width, const Norm& norm) {
+  if (compute.kernels != nullptr) {
+    compute.kernels->normalize({.out = out,
+                                .in = in,
+                                .width = width,
+                                .centered = norm.kind == NormKind::layer,
+                                .epsilon = norm.epsilon,
+                                .gain = floats(norm.gain),
+                                .bias = norm.bias ? floats(norm.bias) : nullptr});
+    return;
+  }
   float mean = 0.0f;
   if (norm.kind == NormKind::layer) {
     for (int c = 0; c < width; ++c) mean += in[c];
@@ -29,11 +50,8 @@ void add_norm(const Compute& compute, Matrix out, Matrix residual, Matrix delta,
   compute.pool.parallel_for(rows, grain_for(compute.pool, rows, residual.cols), [&](const auto& range) {
     for (auto r = range.begin; r < range.end; ++r) {
       float* x = floats(residual, r);
-      if (delta) {
-        const float* y = floats(delta, r);
-        for (int c = 0; c < residual.cols; ++c) x[c] += scale * y[c];
-      }
-      if (out) normalize(floats(out, r), x, residual.cols, norm);
+      if (delta) add_scaled(compute, x, floats(delta, r), scale, residual.cols);
+      if (out) normalize(compute, floats(out, r), x, residual.cols, norm);
     }
   });
 }

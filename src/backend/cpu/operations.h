@@ -3,25 +3,18 @@
 #pragma once
 
 #include <span>
-#include <vector>
 
 #include "backend/backend.h"
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/scratch.h"
 #include "base/thread_pool.h"
 
 namespace inferno::cpu {
 
-// Memory that operations reuse from call to call instead of allocating.
-struct Scratch {
-  std::vector<std::vector<float>> of_worker;  // one for each thread of the pool
-  std::vector<float> router, wide, hidden, mixed;
-
-  // At least `count` floats that only `worker` touches.
-  float* own(int worker, std::size_t count);
-};
-
 struct Compute {
   ThreadPool& pool;
   Scratch& scratch;
+  const Kernels* kernels;  // null: plain C++ everywhere
 };
 
 // Pieces for a loop over `count` rows of `cost` elements each: small enough to balance, large enough to be
@@ -33,7 +26,7 @@ void add_positions(const Compute& compute, Matrix x, const Weight& table, Matrix
 void add_norm(const Compute& compute, Matrix out, Matrix residual, Matrix delta, float scale,
               const Norm& norm);
 // One row of `width` elements; out may be in.
-void normalize(float* out, const float* in, int width, const Norm& norm);
+void normalize(const Compute& compute, float* out, const float* in, int width, const Norm& norm);
 void linear(const Compute& compute, Matrix out, Matrix in, const Linear& weights);
 void rotate_and_store(const Compute& compute, Matrix qkv, Matrix rope_table, const AttentionCall& call);
 void attend(const Compute& compute, Matrix out, Matrix qkv, const AttentionCall& call);
@@ -49,7 +42,13 @@ struct ExpertBatch {
   std::span<const std::int32_t> input;  // empty: rows first, first + 1, ...
   int count = 0;
 };
+const float* floats_of(const Matrix& in, const ExpertBatch& batch, int i);  // row i of a batch
 void multiply(const Compute& compute, Matrix out, Matrix in, const Linear& weights,
               std::span<const ExpertBatch> batches);
+
+// The same with vector kernels, on weights that were packed for them.
+void multiply_panels(const Compute& compute, Matrix out, Matrix in, const Linear& weights,
+                     std::span<const ExpertBatch> batches);
+void attend_tiles(const Compute& compute, Matrix out, Matrix qkv, const AttentionCall& call);
 
 }  // namespace inferno::cpu

@@ -29,7 +29,7 @@ void rotate_and_store(const Compute& compute, Matrix qkv, Matrix rope_table, con
       float* head = row + h * spec.head_dim;
       if (spec.qk_norm) {
         const Matrix gain = h < spec.heads ? weights.q_norm : weights.k_norm;
-        normalize(head, head, spec.head_dim, {NormKind::rms, weights.norm_epsilon, gain, {}});
+        normalize(compute, head, head, spec.head_dim, {NormKind::rms, weights.norm_epsilon, gain, {}});
       }
       if (half > 0) rotate(head, floats(rope_table, *integers(call.step.positions, r)), half);
     }

@@ -5,7 +5,9 @@ namespace {
 
 // Every "decoder_sparse_step"-th layer routes to experts, unless "mlp_only_layers" names it.
 void mix_sparse_layers(ModelSpec& spec, const Config& c) {
-  const MoeMlp experts = {.experts = c.positive("num_experts"),
+  // Newer exporters write "num_local_experts".
+  const bool newer = c.has("num_local_experts");
+  const MoeMlp experts = {.experts = c.positive(newer ? "num_local_experts" : "num_experts"),
                           .active = c.positive("num_experts_per_tok"),
                           .hidden = c.positive("moe_intermediate_size"),
                           .activation = {.kind = activation(c, "hidden_act", "silu")},
