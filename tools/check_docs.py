@@ -9,7 +9,7 @@ Fenced blocks marked `console` in README.md, CONTRIBUTING.md, SECURITY.md and do
     anything else                                  is output: it must occur in that command's output, in order;
                                                    … stands for any text, and alone on a line for any lines
 
-Links to files of the repository must lead somewhere.
+Links to files of the repository must lead somewhere, and docs/commands.md must name every command and option.
 
 Run by ctest as `docs` and by `./dev check`:  check_docs.py PROGRAM
 """
@@ -97,6 +97,22 @@ def broken_links(root, path, text):
             yield f"{path}: link to {link}, which is not there"
 
 
+def undocumented(root, program):
+    """Commands and options that `--help` lists and docs/commands.md does not have in that command's section."""
+    text = (root / "docs/commands.md").read_text(encoding="utf-8")
+    sections = {part.split()[0]: part for part in text.split("\n## inferno ")[1:]}
+    for command in re.findall(r"^  (\w+) ", help_of(program).split("Subcommands:")[-1], re.MULTILINE):
+        for option in sorted(set(re.findall(r"--[a-z][a-z-]*", help_of(program, command))) - {"--help"}):
+            if not re.search(re.escape(option) + r"(?![a-z-])", sections.get(command, "")):
+                yield f"docs/commands.md: inferno {command}: {option} is missing"
+        if command not in sections:
+            yield f"docs/commands.md: inferno {command} is missing"
+
+
+def help_of(program, *command):
+    return subprocess.run([program, *command, "--help"], check=True, capture_output=True, text=True).stdout
+
+
 def documents(root):
     for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md"):
         if (root / name).exists():
@@ -111,6 +127,8 @@ def dev_commands(root):
 
 def problems_in(root, program):
     known = dev_commands(root)
+    if (root / "docs/commands.md").exists():
+        yield from undocumented(root, program)
     for path in documents(root):
         text = (root / path).read_text(encoding="utf-8")
         yield from broken_links(root, path, text)

@@ -92,6 +92,11 @@ class CheckLayers(unittest.TestCase):
         self.refuses("tests/a.cpp", "#  define A(x) x\n", "macros")
         self.refuses("src/base/a.cpp", "// TO" + "DO: later\n", "unfinished")
 
+    def test_test_data_stays_small(self):
+        self.refuses("tests/data/a.gguf", "x" * 4_000_001, "the limit is 4000000")
+        many = {f"tests/data/{name}.gguf": "x" * 3_500_000 for name in "abc"}
+        self.assertEqual(findings(many), ["tests/data: 10500000 bytes, the limit is 10000000"])
+
     def test_the_environment_has_one_reader(self):
         self.refuses("src/base/a.cpp", 'auto a = std::getenv("A");\n', "environment")
         self.accepts("src/cli/environment.cpp", 'auto a = std::getenv("A");\n')

@@ -12,10 +12,13 @@ import check_portable
 
 
 class CheckDocs(unittest.TestCase):
-    def problems(self, readme, program="echo ran $*; exit 3"):
+    def problems(self, readme, program="echo ran $*; exit 3", commands=None):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             (root / "README.md").write_text(readme)
+            if commands is not None:
+                (root / "docs").mkdir()
+                (root / "docs/commands.md").write_text(commands)
             for name, text in {"dev": "echo '  test   all of them'", "inferno": program}.items():
                 (root / name).write_text(f"#!/bin/sh\n{text}\n")
                 (root / name).chmod(0o755)
@@ -37,6 +40,12 @@ class CheckDocs(unittest.TestCase):
         text = "```console\n$ inferno x\nb\na\n```\n"
         self.assertIn("lacks the line", self.problems(text, program="echo a; echo b")[0])
         self.assertEqual(self.problems(text, program="echo b; echo c; echo a"), [])
+
+    def test_every_command_and_option_is_documented(self):
+        program = "if [ $# -gt 1 ]; then echo ' -h,--help --json'; else printf 'Subcommands:\\n  look  Looks\\n'; fi"
+        self.assertEqual(self.problems("", program, "## inferno x\n\n## inferno look\n`--json`\n"), [])
+        self.assertIn("look: --json", self.problems("", program, "\n## inferno look\n`--jsonl`\n")[0])
+        self.assertIn("look is missing", self.problems("", program, "`--json`")[-1])
 
     def test_dev_commands_and_links_must_exist(self):
         self.assertIn("no command wash", self.problems("```console\n$ ./dev wash\n```\n")[0])

@@ -49,17 +49,17 @@ std::string as_table(const std::vector<Finding>& findings) {
 }
 
 std::string as_json(const std::vector<Finding>& findings) {
-  nlohmann::ordered_json checks = nlohmann::ordered_json::array();
+  Json checks = Json::array();
   for (const Finding& finding : findings) {
-    nlohmann::ordered_json entry = {
+    Json entry = {
         {"check", finding.check}, {"verdict", name_of(finding.verdict)}, {"summary", finding.summary}};
     if (!finding.next.empty()) entry["next"] = finding.next;
     entry["facts"] = finding.facts;
     checks.push_back(std::move(entry));
   }
-  const nlohmann::ordered_json all = {{"checks", std::move(checks)},
-                                      {"warnings", count(findings, Verdict::warn)},
-                                      {"errors", count(findings, Verdict::fail)}};
+  const Json all = {{"checks", std::move(checks)},
+                    {"warnings", count(findings, Verdict::warn)},
+                    {"errors", count(findings, Verdict::fail)}};
   // Paths and names come from outside and need not be UTF-8.
   return all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }

@@ -3,11 +3,11 @@
 #pragma once
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "backend/cuda/probe.h"
+#include "cli/describe_spec.h"
 #include "cli/environment.h"
 
 namespace inferno::doctor {
@@ -17,9 +17,9 @@ enum class Verdict { ok, warn, fail };
 struct Finding {
   std::string check;  // "cpu", "gpu 0"
   Verdict verdict = Verdict::ok;
-  std::string summary = {};           // one line
-  std::string next = {};              // what to do; empty when nothing need be done
-  nlohmann::ordered_json facts = {};  // the same, for programs
+  std::string summary = {};  // one line
+  std::string next = {};     // what to do; empty when nothing need be done
+  Json facts = {};           // the same, for programs
 };
 
 enum class Device { any, cpu, cuda };  // what must work; `any` is content with the CPU
@@ -48,5 +48,9 @@ std::string as_table(const std::vector<Finding>& findings);
 std::string as_json(const std::vector<Finding>& findings);
 
 int count(const std::vector<Finding>& findings, Verdict verdict);
+
+inline std::string human(std::uint64_t bytes) {
+  return human_bytes(static_cast<double>(bytes));
+}
 
 }  // namespace inferno::doctor

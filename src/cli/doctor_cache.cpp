@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "cli/doctor.h"
-#include "cli/system_memory.h"
 
 namespace inferno::doctor {
 namespace {
@@ -41,7 +40,7 @@ Finding examine_cache(const Sources& sources) {
             .verdict = Verdict::warn,
             .summary = "no folder: neither HOME nor HF_HOME is set and the user has no home directory",
             .next = "export HF_HOME=/some/folder",
-            .facts = nlohmann::ordered_json::object()};
+            .facts = Json::object()};
   }
   std::error_code status;
   const bool exists = fs::is_directory(cache->path, status);
@@ -61,7 +60,7 @@ Finding examine_cache(const Sources& sources) {
                                {"models", models}}};
   finding.summary = fmt::format("{} ({}), {}, {}, {} free", cache->path.string(), cache->said_by,
                                 exists ? fmt::format("{} models", models) : "not there yet",
-                                writable ? "writable" : "not writable", human_bytes(free));
+                                writable ? "writable" : "not writable", human(free));
   if (!writable) {
     finding.verdict = Verdict::warn;
     finding.next =
@@ -75,11 +74,11 @@ Finding examine_cache(const Sources& sources) {
 
 Finding examine_settings(const Sources& sources) {
   std::vector<std::string> words;
-  nlohmann::ordered_json facts = nlohmann::ordered_json::object();
+  Json facts = Json::object();
   for (const HonouredVariable& variable : Environment::honoured()) {
     const auto value = sources.environment.get(variable.name);
     if (value) words.push_back(fmt::format("{}={}", variable.name, *value));
-    facts[std::string(variable.name)] = value ? nlohmann::ordered_json(*value) : nullptr;
+    facts[std::string(variable.name)] = value ? Json(*value) : nullptr;
   }
   return {.check = "settings",
           .summary = words.empty() ? "no environment variable that Inferno reads is set"

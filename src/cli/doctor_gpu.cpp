@@ -2,14 +2,12 @@
 #include <fmt/format.h>
 
 #include "cli/doctor.h"
-#include "cli/system_memory.h"
 
 namespace inferno::doctor {
 namespace {
 
 using cuda::DriverState;
 using cuda::GpuDevice;
-using Json = nlohmann::ordered_json;
 
 std::string_view name_of(DriverState state) {
   switch (state) {
@@ -64,9 +62,9 @@ Finding examine_gpu(const GpuDevice& device, const Sources& sources, bool must_w
   const auto problem = cuda::why_unusable(device, sources.gpus, sources.build);
   const bool ailing = device.memory_errors.value_or(0) > 0;
   std::string summary =
-      fmt::format("{}, {}{}, compute capability {}.{}, {}", device.name, human_bytes(device.total_bytes),
-                  device.free_bytes ? fmt::format(" ({} free)", human_bytes(*device.free_bytes)) : "",
-                  device.major, device.minor, driver_words(sources.gpus));
+      fmt::format("{}, {}{}, compute capability {}.{}, {}", device.name, human(device.total_bytes),
+                  device.free_bytes ? fmt::format(" ({} free)", human(*device.free_bytes)) : "", device.major,
+                  device.minor, driver_words(sources.gpus));
   if (device.is_slice) summary += ", a MIG slice";
   if (ailing) summary += fmt::format(", {} uncorrected memory errors", *device.memory_errors);
   if (problem) summary += "; not usable: " + problem->why;

@@ -53,22 +53,21 @@ Finding examine_cpu() {
 
 Finding examine_memory(const Sources& sources) {
   const SystemMemory memory = system_memory(sources.root);
-  Finding finding = {
-      .check = "memory",
-      .facts = {{"total_bytes", memory.total},
-                {"available_bytes", memory.available},
-                {"limit_bytes", memory.limit ? nlohmann::ordered_json(*memory.limit) : nullptr},
-                {"obtainable_bytes", memory.obtainable}}};
+  Finding finding = {.check = "memory",
+                     .facts = {{"total_bytes", memory.total},
+                               {"available_bytes", memory.available},
+                               {"limit_bytes", memory.limit ? Json(*memory.limit) : nullptr},
+                               {"obtainable_bytes", memory.obtainable}}};
   if (memory.total == 0) {
     finding.verdict = Verdict::warn;
     finding.summary = "unknown: /proc/meminfo cannot be read";
-    finding.facts = nlohmann::ordered_json::object();
+    finding.facts = Json::object();
     return finding;
   }
-  finding.summary = fmt::format("{}, {} available", human_bytes(memory.total), human_bytes(memory.available));
+  finding.summary = fmt::format("{}, {} available", human(memory.total), human(memory.available));
   if (memory.limit) {
-    finding.summary += fmt::format("; this control group may use {}, {} of it free",
-                                   human_bytes(*memory.limit), human_bytes(memory.obtainable));
+    finding.summary += fmt::format("; this control group may use {}, {} of it free", human(*memory.limit),
+                                   human(memory.obtainable));
   }
   if (memory.obtainable < comfortable_bytes) {
     finding.verdict = memory.obtainable < necessary_bytes ? Verdict::fail : Verdict::warn;

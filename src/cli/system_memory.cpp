@@ -1,7 +1,5 @@
 #include "cli/system_memory.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <fstream>
@@ -104,12 +102,6 @@ std::optional<std::string> small_file(const fs::path& path) {
   if (file.bad()) return std::nullopt;
   text.resize(static_cast<std::size_t>(file.gcount()));
   return text;
-}
-
-std::string human_bytes(std::uint64_t bytes) {
-  const auto value = static_cast<double>(bytes);
-  if (bytes >= std::uint64_t{1} << 30) return fmt::format("{:.1f} GiB", value / (1 << 30));
-  return fmt::format("{:.1f} MiB", value / (1 << 20));
 }
 
 }  // namespace inferno

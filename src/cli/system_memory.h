@@ -20,7 +20,4 @@ SystemMemory system_memory(const std::filesystem::path& root = "/");
 // The contents of a small file; nullopt when it cannot be read. Cut after 1 MiB.
 std::optional<std::string> small_file(const std::filesystem::path& path);
 
-// "23.4 GiB", "512.0 MiB"
-std::string human_bytes(std::uint64_t bytes);
-
 }  // namespace inferno

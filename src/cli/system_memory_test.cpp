@@ -63,11 +63,5 @@ TEST_F(Memory, SurvivesNonsense) {
   EXPECT_EQ(system_memory(root_ / "nowhere").total, 0U);
 }
 
-TEST(HumanBytes, PicksAUnit) {
-  EXPECT_EQ(human_bytes(0), "0.0 MiB");
-  EXPECT_EQ(human_bytes(1536 * mebi), "1.5 GiB");
-  EXPECT_EQ(human_bytes(mebi / 2), "0.5 MiB");
-}
-
 }  // namespace
 }  // namespace inferno
