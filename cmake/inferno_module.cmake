@@ -1,4 +1,4 @@
-# inferno_module(engine SOURCES a.cpp b.cpp TESTS a_test.cpp USES model backend LINKS fmt::fmt-header-only)
+# inferno_module(engine SOURCES a.cpp b.cpp TESTS a_test.cpp USES model backend LINKS inferno_fmt)
 # declares the library of one layer and, beside it, the program of its unit tests.
 include(GoogleTest)
 

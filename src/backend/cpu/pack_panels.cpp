@@ -72,6 +72,19 @@ void put_codes(Line* lines, const std::uint8_t (&codes)[elements], int r, int fr
   }
 }
 
+// The same for codes in several units, upper bits [from, ...) apart.
+template <int low_bits, int high_bits, int high_lines, int low_lines, int elements>
+void put_codes(Lines<high_lines, low_lines>* units, const std::uint8_t (&codes)[elements], int r) {
+  constexpr int in_unit = 2 * low_lines * pairs_in_line<low_bits>;
+  static_assert(in_unit == 2 * high_lines * pairs_in_line<high_bits>);
+  for (int u = 0; u < elements / in_unit; ++u) {
+    std::uint8_t of_unit[in_unit];
+    std::copy_n(codes + u * in_unit, in_unit, of_unit);
+    put_codes<low_bits>(units[u].codes, of_unit, r);
+    put_codes<high_bits>(units[u].high, of_unit, r, low_bits);
+  }
+}
+
 template <int count>
 void put_groups(std::uint8_t (*to)[panel_rows], const std::uint8_t (&from)[count], int r) {
   for (int g = 0; g < count; ++g) to[g][r] = from[g];
@@ -91,14 +104,12 @@ void put(Panel<Q4_1>& to, const Q4_1& from, const Codes32& codes, int r) {
 }
 void put(Panel<Q5_0>& to, const Q5_0& from, const Codes32& codes, int r) {
   to.scales[r] = from.scale;
-  put_codes<4>(to.codes, codes, r);
-  put_codes<1>(&to.high, codes, r, 4);
+  put_codes<4, 1>(&to.unit, codes, r);
 }
 void put(Panel<Q5_1>& to, const Q5_1& from, const Codes32& codes, int r) {
   to.scales[r] = from.scale;
   to.minima[r] = from.minimum;
-  put_codes<4>(to.codes, codes, r);
-  put_codes<1>(&to.high, codes, r, 4);
+  put_codes<4, 1>(&to.unit, codes, r);
 }
 void put(Panel<Iq4_NL>& to, const Iq4_NL& from, const Codes32& codes, int r) {
   to.scales[r] = from.scale;
@@ -118,14 +129,12 @@ void put(Panel<Q5_K>& to, const Q5_K& from, const Codes256& codes, int r) {
   to.scales[r] = from.scale;
   to.minima[r] = from.minimum;
   put_groups(to.groups, from.groups.bytes, r);
-  put_codes<4>(to.codes[0], codes, r);
-  put_codes<1>(to.high, codes, r, 4);
+  put_codes<4, 1>(to.units, codes, r);
 }
 void put(Panel<Q6_K>& to, const Q6_K& from, const Codes256& codes, int r) {
   to.scales[r] = from.scale;
   for (int g = 0; g < 16; ++g) to.groups[g][r] = from.groups[g];
-  put_codes<4>(to.codes[0], codes, r);
-  put_codes<2>(to.high, codes, r, 4);
+  put_codes<4, 2>(to.units, codes, r);
 }
 void put(Panel<Q2_K>& to, const Q2_K& from, const Codes256& codes, int r) {
   to.scales[r] = from.scale;
@@ -136,8 +145,7 @@ void put(Panel<Q2_K>& to, const Q2_K& from, const Codes256& codes, int r) {
 void put(Panel<Q3_K>& to, const Q3_K& from, const Codes256& codes, int r) {
   to.scales[r] = from.scale;
   put_groups(to.groups, from.groups, r);
-  put_codes<2>(to.codes, codes, r);
-  put_codes<1>(to.high, codes, r, 2);
+  put_codes<2, 1>(to.units, codes, r);
 }
 void put(Panel<Tq2_0>& to, const Tq2_0& from, const Codes256& codes, int r) {
   to.scales[r] = from.scale;

@@ -93,8 +93,8 @@ void run(const BenchOptions& options) {
   report.notes = model.report.notes;
 
   constexpr std::size_t gibibyte = std::size_t{1} << 30;
-  report.bandwidth_one_thread = read_bandwidth(1, gibibyte);
-  report.bandwidth = read_bandwidth(report.threads, gibibyte);
+  report.bandwidth_one_thread = cpu::read_bandwidth(1, gibibyte);
+  report.bandwidth = cpu::read_bandwidth(report.threads, gibibyte);
   measure(options, *model.decoder, *backend, report);
   const auto print = options.output == "json" ? as_json : options.output == "csv" ? as_csv : as_markdown;
   fmt::print("{}", print(report));

@@ -85,7 +85,7 @@ struct Codec<M, blocks::Q5_0> {
   static auto minimum(const P& panel, int u) { return M::times(scale(panel, u), M::floats(zero_point(16))); }
   template <int pair>
   static auto words(const P& panel, int) {
-    return with_high<M, 1, 4, pair>(code<M, 4, pair>(panel.codes), M::line(panel.high));
+    return with_high<M, 1, 4, pair>(code<M, 4, pair>(panel.unit.codes), M::line(panel.unit.high[0]));
   }
 };
 
@@ -98,7 +98,7 @@ struct Codec<M, blocks::Q5_1> {
   static auto minimum(const P& panel, int) { return M::from_halves(panel.minima); }
   template <int pair>
   static auto words(const P& panel, int) {
-    return with_high<M, 1, 4, pair>(code<M, 4, pair>(panel.codes), M::line(panel.high));
+    return with_high<M, 1, 4, pair>(code<M, 4, pair>(panel.unit.codes), M::line(panel.unit.high[0]));
   }
 };
 
@@ -182,7 +182,7 @@ struct Codec<M, blocks::Q5_K> {
   static auto minimum(const P& panel, int u) { return k_minima<M>(panel, u); }
   template <int pair>
   static auto words(const P& panel, int u) {
-    return with_high<M, 1, 4, pair>(code<M, 4, pair>(panel.codes[u]), M::line(panel.high[u]));
+    return with_high<M, 1, 4, pair>(code<M, 4, pair>(panel.units[u].codes), M::line(panel.units[u].high[0]));
   }
 };
 
@@ -197,7 +197,7 @@ struct Codec<M, blocks::Q6_K> {
   static auto minimum(const P& panel, int u) { return M::times(scale(panel, u), M::floats(zero_point(32))); }
   template <int pair>
   static auto words(const P& panel, int u) {
-    return with_high<M, 2, 4, pair>(code<M, 4, pair>(panel.codes[u]), M::line(panel.high[u]));
+    return with_high<M, 2, 4, pair>(code<M, 4, pair>(panel.units[u].codes), M::line(panel.units[u].high[0]));
   }
 };
 
@@ -234,8 +234,8 @@ struct Codec<M, blocks::Q3_K> {
   template <int pair>
   static auto words(const P& panel, int u) {
     // Two units share a line of third bits: the second one's are in the upper half of each lane.
-    const auto high = M::words_right_by(M::line(panel.high[u / 2]), u % 2 * 8);
-    return with_high<M, 1, 2, pair>(code<M, 2, pair>(panel.codes + u), high);
+    const auto high = M::words_right_by(M::line(panel.units[u / 2].high[0]), u % 2 * 8);
+    return with_high<M, 1, 2, pair>(code<M, 2, pair>(panel.units[u / 2].codes + u % 2), high);
   }
 };
 
