@@ -7,6 +7,10 @@ if(INFERNO_SANITIZE)
   add_link_options(-fsanitize=${INFERNO_SANITIZE})
 endif()
 
+if(INFERNO_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
 if(INFERNO_PORTABLE)
   add_link_options(-static-libstdc++ -static-libgcc)
 endif()

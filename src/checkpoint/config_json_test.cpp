@@ -63,6 +63,10 @@ TEST(ConfigJson, RefusesWhatIsNotJson) {
   }
 }
 
+TEST(ConfigJson, RefusesWhatFollowsAZeroByte) {
+  EXPECT_THAT(refusal(std::string_view("{}\0{\"a\": 1}", 11)), HasSubstr("byte 2, which is zero"));
+}
+
 TEST(ConfigJson, RefusesKeysGivenTwice) {
   EXPECT_THAT(refusal(R"({"a": 1, "a": 1})"), HasSubstr("\"a\" is given twice"));
   EXPECT_THAT(refusal(R"({"a": null, "a": 1})"), HasSubstr("twice"));

@@ -14,6 +14,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "checkpoint/gguf_types.h"
+#include "checkpoint/shape.h"
 #include "checkpoint/untrusted_text.h"
 
 namespace inferno {
@@ -223,13 +224,13 @@ void read_shape(HeaderReader& reader, GgufTensor& tensor) {
 void measure(const HeaderReader& reader, GgufTensor& tensor) {
   const auto block = static_cast<std::uint64_t>(block_elements(tensor.format));
   const std::uint64_t row = tensor.shape.empty() ? 1 : static_cast<std::uint64_t>(tensor.shape.back());
-  const auto elements = checked::elements(tensor.shape);
+  const auto elements = sound_elements(tensor.shape);
   if (row % block != 0) {
     reader.refuse(fmt::format("tensor {} has rows of {} elements, but {} comes in blocks of {}",
                               quote(tensor.name), row, name_of(tensor.format), block));
   }
   const auto bytes = elements ? checked::mul(*elements / block, block_bytes(tensor.format)) : std::nullopt;
-  if (!bytes || *elements > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+  if (!bytes) {
     reader.refuse(fmt::format("tensor {} has the impossible shape [{}]", quote(tensor.name),
                               fmt::join(tensor.shape, ", ")));
   }

@@ -77,6 +77,10 @@ class Adapter final : public nlohmann::json_sax<nlohmann::json> {
 }  // namespace
 
 void parse_json(std::string_view text, std::string_view origin, int max_depth, JsonEvents& events) {
+  // The parser takes a zero byte for the end of its input, whatever follows.
+  if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
+    fail(ErrorKind::corrupt, fmt::format("{}: not valid JSON at byte {}, which is zero", origin, zero));
+  }
   Adapter adapter(origin, max_depth, events);
   nlohmann::json::sax_parse(text.begin(), text.end(), &adapter);
 }

@@ -29,7 +29,7 @@ using Entries = std::map<std::string, Entry, std::less<>>;
 // Refuses what would otherwise load as tensors of packed integers. Returns whether the experts are MXFP4.
 bool check_quantization(const Config& config) {
   bool quantized = false;
-  for (const auto& [key, value] : config.values()) {
+  for (const std::string& key : config.unread()) {
     const bool ours = key.starts_with("quantization_config.") || key.starts_with("compression_config.");
     if (ours) config.ignore(key);
     quantized |= ours;

@@ -8,11 +8,13 @@
 #include <limits>
 #include <set>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include "base/checked.h"
 #include "base/error.h"
 #include "checkpoint/json_events.h"
+#include "checkpoint/shape.h"
 #include "checkpoint/untrusted_text.h"
 
 namespace inferno {
@@ -179,12 +181,12 @@ std::string read_header_text(const ByteSource& file, std::string_view origin) {
 // Sizes must agree with types and shapes, and the bytes must be covered without holes or overlap.
 void check_layout(std::vector<SafetensorsTensor>& tensors, std::uint64_t data_bytes,
                   std::string_view origin) {
-  std::stable_sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.offset, a.bytes) < std::pair(b.offset, b.bytes);
+  std::sort(tensors.begin(), tensors.end(), [](const SafetensorsTensor& a, const SafetensorsTensor& b) {
+    return std::tie(a.offset, a.bytes, a.name) < std::tie(b.offset, b.bytes, b.name);
   });
   std::uint64_t covered = 0;
   for (const SafetensorsTensor& tensor : tensors) {
-    const auto elements = checked::elements(tensor.shape);
+    const auto elements = sound_elements(tensor.shape);
     const auto bytes = elements ? checked::mul(*elements, tensor.type->bytes) : std::nullopt;
     if (!bytes || *bytes != tensor.bytes) {
       fail(ErrorKind::corrupt,
