@@ -62,10 +62,10 @@ LongRopeScaling long_rope(const Config& c) {
 RopeScaling rope_scaling(const Config& c) {
   // Some exporters repeat theta inside; both places mean the same.
   c.ignore("rope_scaling.rope_theta");
-  if (c.has("rope_scaling.freq_factors")) return FactorScaling{c.numbers("rope_scaling.freq_factors")};
   const std::string kind = c.text("rope_scaling.rope_type", c.text("rope_scaling.type", "default"));
   c.ignore("rope_scaling.type");
   if (kind == "default" || kind == "none") return NoScaling{};
+  if (kind == "freq_factors") return FactorScaling{c.numbers("rope_scaling.freq_factors")};
   if (kind == "linear") return LinearScaling{required_positive(c, "rope_scaling.factor")};
   if (kind == "llama3") {
     return Llama3Scaling{required_positive(c, "rope_scaling.factor"),

@@ -10,7 +10,7 @@
 #include "cli/describe_spec.h"
 #include "cli/model_options.h"
 #include "cli/read_file.h"
-#include "text/tokenizer.h"
+#include "cli/tokenizer_loading.h"
 #include "model/load.h"
 #include "model/runner.h"
 
@@ -64,7 +64,7 @@ Score score(Runner& runner, std::span<const TokenId> tokens, int window, int voc
 
 std::vector<TokenId> tokens_of(const PerplexityOptions& options) {
   constexpr std::uint64_t most_bytes = 1u << 30;
-  const auto tokenizer = load_tokenizer(options.model);
+  const auto tokenizer = open_tokenizer(options.model);
   std::vector<TokenId> tokens = tokenizer->encode_with_special(read_file(options.file, most_bytes));
   if (options.tokens > 0 && tokens.size() > static_cast<std::size_t>(options.tokens)) {
     tokens.resize(static_cast<std::size_t>(options.tokens));
