@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes src/chat/jinja/unicode_tables*.cpp: what Python's str knows about characters.
+"""Writes src/chat/jinja/unicode_{letters,numbers,upper,lower}.cpp: what Python's str knows about characters.
 
 Run with the Python whose answers templates are to get; the Unicode version is noted in the files.
 """
@@ -93,10 +93,8 @@ def class_tables(names):
     return tables + "\n}  // namespace\n\n" + functions
 
 
-def mapping_tables():
+def mapping_tables(kinds):
     tables, functions = "", ""
-    kinds = {"to_upper": (str.upper,), "to_lower": (str.lower,), "to_title": (str.title, str.upper),
-             "to_folded": (str.casefold, str.lower)}
     for name, functions_of_kind in kinds.items():
         simple, full = mappings(*functions_of_kind)
         items = [f"{{{a:#x}, {b:#x}, {s}, {d}}}," for a, b, s, d in simple]
@@ -111,4 +109,7 @@ def mapping_tables():
 write("unicode_letters.cpp", "Letters and their case.", class_tables(["alpha", "upper", "lower", "title"]))
 write("unicode_numbers.cpp", "Digits, numbers and what can be printed.",
       class_tables(["decimal", "digit", "numeric", "printable"]))
-write("unicode_mappings.cpp", "Upper, lower, title and folded forms.", mapping_tables())
+write("unicode_upper.cpp", "Upper and title case.",
+      mapping_tables({"to_upper": (str.upper,), "to_title": (str.title, str.upper)}))
+write("unicode_lower.cpp", "Lower case and folding.",
+      mapping_tables({"to_lower": (str.lower,), "to_folded": (str.casefold, str.lower)}))

@@ -236,7 +236,7 @@ std::optional<Value> Iteration::next(Meter& meter) {
     if (at_ >= string->text.size()) return std::nullopt;
     const std::size_t bytes = code_point_at(string->text.view(), at_).bytes;
     at_ += bytes;
-    return String{string->text.slice(at_ - bytes, bytes), string->markup};
+    return string->text.slice(at_ - bytes, bytes);  // going through Markup gives plain strings
   }
   if (const auto* range = source_.shared<const Range>()) {
     if (static_cast<std::int64_t>(at_) >= range->size()) return std::nullopt;

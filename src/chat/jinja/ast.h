@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -23,6 +24,13 @@ struct Expression;
 struct Statement;
 using ExpressionPtr = std::unique_ptr<const Expression>;
 using Body = std::vector<Statement>;
+
+// Statements with names of their own.
+struct Block {
+  Body body;
+  // Names assigned here before they are read: undefined on entry whatever they are outside.
+  std::vector<std::pair<NameId, Value>> unset;
+};
 
 struct CallArguments {
   std::vector<ExpressionPtr> positional;
@@ -151,7 +159,7 @@ struct For {
   ExpressionPtr iterable;
   ExpressionPtr test;  // may be null
   bool recursive;
-  Body body, otherwise;
+  Block block, otherwise;
 };
 struct Set {
   Target target;
@@ -160,7 +168,7 @@ struct Set {
 struct SetBlock {
   Target target;
   std::vector<FilterCall> filters;
-  Body body;
+  Block block;
 };
 struct Parameter {
   NameId id;
@@ -171,27 +179,27 @@ struct Macro {
   std::string name;
   NameId id;
   std::vector<Parameter> parameters;
-  Body body;
+  Block block;
   // Whether the body mentions these names without declaring them, which is what makes Jinja2 provide them.
   std::optional<NameId> varargs, kwargs, caller;
 };
 struct CallBlock {
-  std::shared_ptr<const Macro> macro;
+  std::shared_ptr<Macro> macro;
   ExpressionPtr call;  // an ast::Call
 };
 struct FilterBlock {
   std::vector<FilterCall> filters;
-  Body body;
+  Block block;
 };
 struct With {
   std::vector<std::pair<Target, ExpressionPtr>> bindings;
-  Body body;
+  Block block;
 };
 struct Generation {  // {% generation %}: marks what the model itself wrote; prints its body
-  Body body;
+  Block block;
 };
 struct MacroDefinition {
-  std::shared_ptr<const Macro> macro;
+  std::shared_ptr<Macro> macro;
 };
 struct Break {};
 struct Continue {};
@@ -216,7 +224,8 @@ struct Statement {
 struct Program {
   std::string name;  // of the template, for messages
   std::vector<std::string> names;
-  Body body;
+  std::unordered_map<std::string, NameId> ids;  // the same, by name
+  Block block;
 };
 
 }  // namespace inferno::jinja

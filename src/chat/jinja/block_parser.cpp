@@ -35,7 +35,7 @@ std::vector<ast::Parameter> Parser::parse_parameters() {
 std::shared_ptr<ast::Macro> Parser::parse_macro_body(ast::Macro macro, std::string_view end) {
   const Softness hard(*this, false);
   macros_.emplace_back();
-  macro.body = parse_captured_body(end);
+  macro.block.body = parse_captured_body(end);
   const SpecialNames used = macros_.back();
   macros_.pop_back();
   const auto declared = [&](std::string_view name) {
@@ -76,7 +76,7 @@ Statement Parser::parse_filter_block(int line) {
   filters.push_back(parse_filter_call());
   while (skip_symbol("|")) filters.push_back(parse_filter_call());
   end_tag();
-  return {line, ast::FilterBlock{std::move(filters), parse_captured_body("endfilter")}};
+  return {line, ast::FilterBlock{std::move(filters), {parse_captured_body("endfilter"), {}}}};
 }
 
 Statement Parser::parse_with(int line) {
@@ -89,14 +89,14 @@ Statement Parser::parse_with(int line) {
   }
   end_tag();
   const Softness hard(*this, false);
-  with.body = parse_body_to("endwith");
+  with.block.body = parse_body_to("endwith");
   return {line, std::move(with)};
 }
 
 Statement Parser::parse_generation(int line) {
   end_tag();
   const Softness hard(*this, false);
-  return {line, ast::Generation{parse_captured_body("endgeneration")}};
+  return {line, ast::Generation{{parse_captured_body("endgeneration"), {}}}};
 }
 
 Statement Parser::parse_loop_control(int line, bool breaks) {

@@ -12,7 +12,9 @@ constexpr std::int64_t widest_field = 1'000'000;
 
 class BraceFormatter {
  public:
-  BraceFormatter(Meter& meter, const Arguments& arguments) : meter_(meter), arguments_(arguments) {}
+  // Markup escapes what is put into it.
+  BraceFormatter(Meter& meter, const Arguments& arguments, bool escapes)
+      : meter_(meter), arguments_(arguments), escapes_(escapes) {}
 
   // `nesting`: a format spec may hold fields of its own, once.
   Text run(const Text& format, int nesting) {
@@ -61,7 +63,8 @@ class BraceFormatter {
     if (conversion == 'r' || conversion == 'a') value = to_repr(meter_, value);
     if (conversion == 's') value = to_text(meter_, value);
     const Text spec = at < view.size() ? run(text.slice(at + 1, view.size() - at - 1), nesting + 1) : Text();
-    return format_value(meter_, value, parse_spec(spec.view()));
+    const Text shown = format_value(meter_, value, parse_spec(spec.view()));
+    return escapes_ && !value.is_markup() ? escape_html(meter_, shown) : shown;
   }
 
   Value resolve(std::string_view name) {
@@ -158,13 +161,14 @@ class BraceFormatter {
 
   Meter& meter_;
   const Arguments& arguments_;
+  bool escapes_;
   std::int64_t next_ = 0;
 };
 
 }  // namespace
 
 Value format_braces(Meter& meter, const String& format, const Arguments& arguments) {
-  return String{BraceFormatter(meter, arguments).run(format.text, 1), format.markup};
+  return String{BraceFormatter(meter, arguments, format.markup).run(format.text, 1), format.markup};
 }
 
 }  // namespace inferno::jinja

@@ -84,7 +84,7 @@ Value Interpreter::call_macro(const MacroValue& macro, const Arguments& argument
   const auto scope = std::make_shared<Scope>(Scope{.outer = macro.scope, .names = {}});
   bind_parameters(*macro.macro, arguments, scope);
   Text out;
-  execute(macro.macro->body, scope, out);
+  execute(macro.macro->block, scope, out);
   --macro_depth_;
   return out;
 }

@@ -143,7 +143,7 @@ Value Interpreter::eval(const ast::Arithmetic& chain, const ScopePtr& scope) {
 Value Interpreter::eval(const ast::Concat& concat, const ScopePtr& scope) {
   Text result;
   for (const ExpressionPtr& part : concat.parts) {
-    result.append(meter_, to_text(meter_, evaluate(*part, scope)));
+    result.append(meter_, print(evaluate(*part, scope)));
   }
   return result;
 }

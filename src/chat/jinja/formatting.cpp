@@ -15,8 +15,12 @@ constexpr std::int64_t widest_field = 1'000'000;
 // "%(name)-08.3f"
 class PercentFormatter {
  public:
-  PercentFormatter(Meter& meter, const Text& format, const Value& arguments)
-      : meter_(meter), format_(format), view_(format.view()), arguments_(arguments) {}
+  PercentFormatter(Meter& meter, const String& format, const Value& arguments)
+      : meter_(meter),
+        format_(format.text),
+        view_(format.text.view()),
+        escapes_(format.markup),
+        arguments_(arguments) {}
 
   Text run() {
     while (at_ < view_.size()) {
@@ -134,6 +138,7 @@ class PercentFormatter {
         append_utf8(character, static_cast<char32_t>(*as_integer(value) & 0xFFFF));
         shown = Text(meter_, character, Origin::trusted);
       }
+      if (escapes_ && !value.is_markup()) shown = escape_html(meter_, shown);
       return out_.append(meter_, format_value(meter_, shown, spec));
     }
     if (const auto* missing = value.get<Undefined>()) refuse_undefined(meter_, *missing);
@@ -155,6 +160,7 @@ class PercentFormatter {
   Meter& meter_;
   const Text& format_;
   std::string_view view_;
+  bool escapes_;  // Markup escapes what is put into it
   const Value& arguments_;
   std::size_t at_ = 0;
   std::size_t used_ = 0;
@@ -165,7 +171,7 @@ class PercentFormatter {
 }  // namespace
 
 Value format_percent(Meter& meter, const String& format, const Value& arguments) {
-  return String{PercentFormatter(meter, format.text, arguments).run(), format.markup};
+  return String{PercentFormatter(meter, format, arguments).run(), format.markup};
 }
 
 }  // namespace inferno::jinja

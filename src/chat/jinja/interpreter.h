@@ -62,9 +62,9 @@ class Interpreter {
   Interpreter& operator=(const Interpreter&) = delete;
 
   // Whether the template mentions the name at all.
-  bool reads(std::string_view name) const;
+  bool reads(const std::string& name) const;
   // A variable the template may read. Call before run().
-  void define(std::string_view name, Value value);
+  void define(const std::string& name, Value value);
   Text run();
 
   // For builtins.
@@ -83,7 +83,8 @@ class Interpreter {
   Flow execute(const Body& body, const ScopePtr& scope, Text& out);
   Flow execute(const Statement& statement, const ScopePtr& scope, Text& out);
   void write(Text& out, const Text& text);
-  Text capture(const Body& body, const ScopePtr& scope);
+  Flow execute(const Block& block, const ScopePtr& scope, Text& out);  // scope: the block's own
+  Text capture(const Block& block, const ScopePtr& scope);
   void assign(const ast::Target& target, const Value& value, const ScopePtr& scope);
   void set_name(NameId id, Value value, const ScopePtr& scope);
   Flow run(const ast::Data& data, const ScopePtr& scope, Text& out);
@@ -103,11 +104,15 @@ class Interpreter {
   // Loops (loops.cpp)
   Flow run_loop(const ast::For& statement, const Value& iterable, std::int64_t depth0, const ScopePtr& scope,
                 Text& out);
+  Value collect(const ast::Target& target, const ScopePtr& scope);
   std::optional<Value> draw(LoopState& loop);
   std::optional<Value> next_item(LoopState& loop);
   const Value* peek(LoopState& loop);
   std::int64_t loop_length(LoopState& loop);
   Value call_loop(const LoopState& loop, const Arguments& arguments);
+
+  // str() of anything, `loop` included.
+  Text print(const Value& value);
 
   // Calls (calls.cpp)
   Value call_macro(const MacroValue& macro, const Arguments& arguments);

@@ -1,4 +1,6 @@
 // {% for %} and everything `loop` answers.
+#include <fmt/format.h>
+
 #include "chat/jinja/builtins.h"
 #include "chat/jinja/frame.h"
 #include "chat/jinja/interpreter.h"
@@ -50,11 +52,21 @@ Interpreter::Flow Interpreter::run_loop(const ast::For& statement, const Value& 
     round->names.clear();
     if (loop_name_) round->set(*loop_name_, loop);
     assign(statement.target, *item, round);
-    if (execute(statement.body, round, out) == Flow::break_loop) break;
+    if (execute(statement.block, round, out) == Flow::break_loop) break;
   }
   if (ran) return Flow::next;
-  if (statement.otherwise.empty()) return Flow::next;
+  if (statement.otherwise.body.empty()) return Flow::next;
   return execute(statement.otherwise, std::make_shared<Scope>(Scope{.outer = scope, .names = {}}), out);
+}
+
+// The value a target was given, put together again.
+Value Interpreter::collect(const ast::Target& target, const ScopePtr& scope) {
+  if (const auto* name = std::get_if<ast::NameTarget>(&target.kind)) return lookup(name->id, scope);
+  std::vector<Value> items;
+  if (const auto* tuple = std::get_if<ast::TupleTarget>(&target.kind)) {
+    for (const ast::Target& item : tuple->items) items.push_back(collect(item, scope));
+  }
+  return make_tuple(meter_, std::move(items));
 }
 
 // The next item that passes the loop's condition.
@@ -63,7 +75,8 @@ std::optional<Value> Interpreter::draw(LoopState& loop) {
     if (!loop.statement->test) return item;
     const auto scope = std::make_shared<Scope>(Scope{.outer = loop.outer, .names = {}});
     assign(loop.statement->target, *item, scope);
-    if (is_true(evaluate(*loop.statement->test, scope))) return item;
+    // Jinja2 filters through a generator that unpacks: what comes out of it are tuples.
+    if (is_true(evaluate(*loop.statement->test, scope))) return collect(loop.statement->target, scope);
   }
   return std::nullopt;
 }
@@ -121,6 +134,13 @@ Value Interpreter::loop_attribute(const std::shared_ptr<LoopState>& loop, std::s
     return next == nullptr ? undefined("there is no next item") : *next;
   }
   return get_attribute(meter_, loop, name);
+}
+
+Text Interpreter::print(const Value& value) {
+  auto* loop = value.shared<LoopState>();
+  if (loop == nullptr) return to_text(meter_, value);
+  const std::int64_t length = loop_length(*loop);
+  return Text(meter_, fmt::format("<LoopContext {}/{}>", loop->index0 + 1, length), Origin::trusted);
 }
 
 Value Interpreter::call_loop(const LoopState& loop, const Arguments& arguments) {

@@ -23,6 +23,21 @@ std::string_view strip_spaces(std::string_view text) {
   return text;
 }
 
+// Python reads the decimal digits of every script.
+std::string ascii_digits(std::string_view text) {
+  std::string plain;
+  for (std::size_t at = 0; at < text.size();) {
+    const CodePoint point = code_point_at(text, at);
+    if (point.value >= 0x80 && is_decimal(point.value)) {
+      plain += static_cast<char>('0' + decimal_value(point.value));
+    } else {
+      plain += text.substr(at, point.bytes);
+    }
+    at += point.bytes;
+  }
+  return plain;
+}
+
 // Python allows single underscores between digits. nullopt when one stands elsewhere.
 std::optional<std::string> drop_underscores(std::string_view text) {
   const auto is_digit_char = [](char letter) {
@@ -93,7 +108,7 @@ double parse_decimal(std::string_view digits) {
 }
 
 std::optional<double> parse_float(std::string_view text) {
-  const auto cleaned = drop_underscores(strip_spaces(text));
+  const auto cleaned = drop_underscores(ascii_digits(strip_spaces(text)));
   if (!cleaned || cleaned->empty()) return std::nullopt;
   std::string_view digits = *cleaned;
   const bool negative = digits[0] == '-';
@@ -112,7 +127,7 @@ std::optional<double> parse_float(std::string_view text) {
 
 std::optional<std::int64_t> parse_int(std::string_view text, int base, bool& overflowed) {
   overflowed = false;
-  const auto cleaned = drop_underscores(strip_spaces(text));
+  const auto cleaned = drop_underscores(ascii_digits(strip_spaces(text)));
   if (!cleaned || cleaned->empty()) return std::nullopt;
   std::string_view digits = *cleaned;
   const bool negative = digits[0] == '-';

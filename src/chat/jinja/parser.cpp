@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "chat/jinja/name_analysis.h"
 
 namespace inferno::jinja {
 
@@ -36,7 +37,12 @@ Program Parser::run() {
     if (unknown.soft) continue;
     fail(ErrorKind::unsupported, fmt::format("{}, line {}: {}", name_, unknown.line, unknown.description));
   }
-  return {.name = std::move(name_), .names = std::move(names_), .body = std::move(body)};
+  Program program{.name = std::move(name_),
+                  .names = std::move(names_),
+                  .ids = std::move(ids_),
+                  .block = {std::move(body), {}}};
+  find_unset_names(program);
+  return program;
 }
 
 bool Parser::at_symbol(std::string_view text) const {
@@ -228,8 +234,8 @@ Statement Parser::parse_for(int line) {
                          .iterable = std::move(iterable),
                          .test = std::move(test),
                          .recursive = recursive,
-                         .body = std::move(body),
-                         .otherwise = std::move(otherwise)}};
+                         .block = {std::move(body), {}},
+                         .otherwise = {std::move(otherwise), {}}}};
 }
 
 Statement Parser::parse_set(int line) {
@@ -243,7 +249,7 @@ Statement Parser::parse_set(int line) {
   std::vector<FilterCall> filters;
   while (skip_symbol("|")) filters.push_back(parse_filter_call());
   end_tag();
-  return {line, ast::SetBlock{std::move(target), std::move(filters), parse_captured_body("endset")}};
+  return {line, ast::SetBlock{std::move(target), std::move(filters), {parse_captured_body("endset"), {}}}};
 }
 
 }  // namespace inferno::jinja

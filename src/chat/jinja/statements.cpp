@@ -1,8 +1,6 @@
 // What each kind of statement does.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "chat/jinja/frame.h"
 #include "chat/jinja/interpreter.h"
 
@@ -26,9 +24,7 @@ void Scope::set(NameId id, Value value) {
 
 Interpreter::Interpreter(const Program& program, Meter& meter, LocalClock clock)
     : program_(program), meter_(meter), clock_(std::move(clock)), globals_(program.names.size()) {
-  for (std::size_t id = 0; id < program.names.size(); ++id) {
-    if (program.names[id] == "loop") loop_name_ = static_cast<NameId>(id);
-  }
+  if (const auto found = program.ids.find("loop"); found != program.ids.end()) loop_name_ = found->second;
 }
 
 // Namespaces and macros may refer to each other in circles; emptying them frees everything.
@@ -40,19 +36,19 @@ Interpreter::~Interpreter() {
   }
 }
 
-bool Interpreter::reads(std::string_view name) const {
-  return std::find(program_.names.begin(), program_.names.end(), name) != program_.names.end();
+bool Interpreter::reads(const std::string& name) const {
+  return program_.ids.contains(name);
 }
 
-void Interpreter::define(std::string_view name, Value value) {
-  for (std::size_t id = 0; id < program_.names.size(); ++id) {
-    if (program_.names[id] == name) globals_[id] = std::move(value);
+void Interpreter::define(const std::string& name, Value value) {
+  if (const auto found = program_.ids.find(name); found != program_.ids.end()) {
+    globals_[found->second] = std::move(value);
   }
 }
 
 Text Interpreter::run() {
   Text out;
-  execute(program_.body, nullptr, out);
+  execute(program_.block, nullptr, out);
   return out;
 }
 
@@ -76,10 +72,15 @@ void Interpreter::write(Text& out, const Text& text) {
   out.append(meter_, text);
 }
 
-Text Interpreter::capture(const Body& body, const ScopePtr& scope) {
+Interpreter::Flow Interpreter::execute(const Block& block, const ScopePtr& scope, Text& out) {
+  for (const auto& [id, value] : block.unset) set_name(id, value, scope);
+  return execute(block.body, scope, out);
+}
+
+Text Interpreter::capture(const Block& block, const ScopePtr& scope) {
   Text out;
   const auto inner = std::make_shared<Scope>(Scope{.outer = scope, .names = {}});
-  execute(body, inner, out);
+  execute(block, inner, out);
   return out;
 }
 
@@ -125,7 +126,7 @@ Interpreter::Flow Interpreter::run(const ast::Data& data, const ScopePtr&, Text&
 }
 
 Interpreter::Flow Interpreter::run(const ast::Output& output, const ScopePtr& scope, Text& out) {
-  write(out, to_text(meter_, evaluate(*output.value, scope)));
+  write(out, print(evaluate(*output.value, scope)));
   return Flow::next;
 }
 
@@ -142,14 +143,14 @@ Interpreter::Flow Interpreter::run(const ast::Set& statement, const ScopePtr& sc
 }
 
 Interpreter::Flow Interpreter::run(const ast::SetBlock& statement, const ScopePtr& scope, Text&) {
-  Value value = capture(statement.body, scope);
+  Value value = capture(statement.block, scope);
   for (const FilterCall& filter : statement.filters) value = apply(filter, value, scope);
   assign(statement.target, value, scope);
   return Flow::next;
 }
 
 Interpreter::Flow Interpreter::run(const ast::FilterBlock& block, const ScopePtr& scope, Text& out) {
-  Value value = capture(block.body, scope);
+  Value value = capture(block.block, scope);
   for (const FilterCall& filter : block.filters) value = apply(filter, value, scope);
   write(out, to_text(meter_, value));
   return Flow::next;
@@ -158,12 +159,12 @@ Interpreter::Flow Interpreter::run(const ast::FilterBlock& block, const ScopePtr
 Interpreter::Flow Interpreter::run(const ast::With& with, const ScopePtr& scope, Text& out) {
   const auto inner = std::make_shared<Scope>(Scope{.outer = scope, .names = {}});
   for (const auto& [target, value] : with.bindings) assign(target, evaluate(*value, scope), inner);
-  return execute(with.body, inner, out);
+  return execute(with.block, inner, out);
 }
 
 // Jinja2 runs the body as a call block, so names set inside stay inside.
 Interpreter::Flow Interpreter::run(const ast::Generation& block, const ScopePtr& scope, Text& out) {
-  write(out, capture(block.body, scope));
+  write(out, capture(block.block, scope));
   return Flow::next;
 }
 

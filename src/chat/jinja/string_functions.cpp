@@ -152,6 +152,31 @@ class CaseChanger {
   bool after_cased_ = false;
 };
 
+bool is_cased(char32_t value) {
+  return is_upper(value) || is_lower(value) || is_title(value);
+}
+
+// Whether the sigma at `at` ends a word: a letter before it and none after it.
+bool is_final_sigma(std::string_view view, std::size_t at, std::size_t bytes) {
+  const bool after_letter = at > 0 && is_cased(code_point_before(view, at).value);
+  const std::size_t next = at + bytes;
+  return after_letter && (next >= view.size() || !is_cased(code_point_at(view, next).value));
+}
+
+// Capital sigma becomes another letter at the end of a word, the one case mapping that looks around.
+Text change_case_of_greek(Meter& meter, const Text& text, Case wanted) {
+  const std::string whole(text.view());
+  CaseChanger change(wanted);
+  std::size_t at = 0;
+  return map_characters(meter, text, [&](std::string& out, char32_t value, std::string_view as_written) {
+    std::string changed;
+    change(changed, value, as_written);
+    const bool is_final = value == 0x3A3 && is_final_sigma(whole, at, as_written.size());
+    out += is_final && changed == "\u03C3" ? "\u03C2" : changed;
+    at += as_written.size();
+  });
+}
+
 }  // namespace
 
 Text strip(Meter& meter, const Text& text, const Text* characters, Side side) {
@@ -196,6 +221,10 @@ Text replace_text(Meter& meter, const Text& text, const Text& old_text, const Te
 }
 
 Text change_case(Meter& meter, const Text& text, Case wanted) {
+  constexpr std::string_view capital_sigma = "\u03A3";
+  const bool has_sigma = find_text(text.view(), capital_sigma, 0) != std::string_view::npos;
+  const bool lowers = wanted != Case::upper && wanted != Case::folded;
+  if (has_sigma && lowers) return change_case_of_greek(meter, text, wanted);
   return map_characters(meter, text, CaseChanger(wanted));
 }
 
@@ -248,6 +277,20 @@ std::vector<Text> split_lines(Meter& meter, const Text& text, bool keep_ends) {
   }
   if (start < view.size()) lines.add(text.slice(start, view.size() - start));
   return lines.take();
+}
+
+Text expand_tabs(Meter& meter, const Text& text, std::int64_t size) {
+  std::int64_t column = 0;
+  return map_characters(meter, text, [&](std::string& out, char32_t value, std::string_view as_written) {
+    if (value != U'\t') {
+      out += as_written;
+      column = value == U'\n' || value == U'\r' ? 0 : column + 1;
+    } else if (size > 0) {
+      const std::int64_t spaces = size - column % size;
+      out.append(static_cast<std::size_t>(spaces), ' ');
+      column += spaces;
+    }
+  });
 }
 
 Text pad(Meter& meter, const Text& text, std::int64_t left, std::int64_t right, std::string_view fill) {

@@ -27,6 +27,8 @@ std::vector<Text> split(Meter& meter, const Text& text, const Text* separator, s
 std::vector<Text> split_from_right(Meter& meter, const Text& text, const Text* separator, std::int64_t limit);
 std::vector<Text> split_lines(Meter& meter, const Text& text, bool keep_ends);
 
+Text expand_tabs(Meter& meter, const Text& text, std::int64_t size);
+
 // To `width` code points; the padding is the template's.
 Text pad(Meter& meter, const Text& text, std::int64_t left, std::int64_t right, std::string_view fill = " ");
 

@@ -232,6 +232,15 @@ Value fill_zeros(Interpreter& interpreter, const Value& self, const Arguments& a
   return as_self(self, std::move(result));
 }
 
+Value expanded(Interpreter& interpreter, const Value& self, const Arguments& arguments) {
+  Meter& meter = interpreter.meter();
+  const Parameters given(meter, "expandtabs", arguments, {"tabsize"});
+  constexpr std::int64_t widest_tab = 1024;
+  const std::int64_t size = given.integer(0, 8);
+  if (size > widest_tab) refuse(meter, "expandtabs() beyond 1024 columns");
+  return as_self(self, expand_tabs(meter, *self.text(), size));
+}
+
 Value format(Interpreter& interpreter, const Value& self, const Arguments& arguments) {
   return format_braces(interpreter.meter(), self_string(self), arguments);
 }
@@ -266,6 +275,7 @@ constexpr MethodEntry methods[] = {
     {"center", justified<Place::center>},
     {"rjust", justified<Place::right>},
     {"zfill", fill_zeros},
+    {"expandtabs", expanded},
     {"format", format},
 };
 

@@ -129,6 +129,11 @@ bool is_alpha(char32_t value) {
 bool is_decimal(char32_t value) {
   return is_in(unicode::decimal_ranges(), value);
 }
+int decimal_value(char32_t value) {
+  // Unicode lays the ten digits of a script out in order, and tables start at a zero.
+  const auto* row = find_row(unicode::decimal_ranges(), value);
+  return row == nullptr ? 0 : static_cast<int>((value - row->first) % 10);
+}
 bool is_digit(char32_t value) {
   return is_in(unicode::digit_ranges(), value);
 }

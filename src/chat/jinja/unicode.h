@@ -25,9 +25,10 @@ void append_utf8(std::string& out, char32_t value);
 
 bool is_space(char32_t value);  // str.isspace, which is also what strip() and \s mean
 bool is_alpha(char32_t value);
-bool is_decimal(char32_t value);  // str.isdecimal: what int() accepts
-bool is_digit(char32_t value);    // str.isdigit
-bool is_numeric(char32_t value);  // str.isnumeric
+bool is_decimal(char32_t value);    // str.isdecimal: what int() accepts
+int decimal_value(char32_t value);  // 0 to 9; the character must be decimal
+bool is_digit(char32_t value);      // str.isdigit
+bool is_numeric(char32_t value);    // str.isnumeric
 bool is_alnum(char32_t value);
 bool is_upper(char32_t value);
 bool is_lower(char32_t value);
