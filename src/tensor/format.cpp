@@ -7,10 +7,31 @@ namespace inferno {
 namespace {
 
 constexpr std::array names = {
+    std::pair{WeightFormat::f64, std::string_view("f64")},
     std::pair{WeightFormat::f32, std::string_view("f32")},
     std::pair{WeightFormat::f16, std::string_view("f16")},
     std::pair{WeightFormat::bf16, std::string_view("bf16")},
+    std::pair{WeightFormat::f8_e4m3, std::string_view("f8_e4m3")},
+    std::pair{WeightFormat::f8_e5m2, std::string_view("f8_e5m2")},
+    std::pair{WeightFormat::i64, std::string_view("i64")},
+    std::pair{WeightFormat::i32, std::string_view("i32")},
+    std::pair{WeightFormat::i16, std::string_view("i16")},
+    std::pair{WeightFormat::i8, std::string_view("i8")},
+    std::pair{WeightFormat::u8, std::string_view("u8")},
     std::pair{WeightFormat::q8_0, std::string_view("q8_0")},
+    std::pair{WeightFormat::q4_0, std::string_view("q4_0")},
+    std::pair{WeightFormat::q4_1, std::string_view("q4_1")},
+    std::pair{WeightFormat::q5_0, std::string_view("q5_0")},
+    std::pair{WeightFormat::q5_1, std::string_view("q5_1")},
+    std::pair{WeightFormat::q2_k, std::string_view("q2_k")},
+    std::pair{WeightFormat::q3_k, std::string_view("q3_k")},
+    std::pair{WeightFormat::q4_k, std::string_view("q4_k")},
+    std::pair{WeightFormat::q5_k, std::string_view("q5_k")},
+    std::pair{WeightFormat::q6_k, std::string_view("q6_k")},
+    std::pair{WeightFormat::iq3_s, std::string_view("iq3_s")},
+    std::pair{WeightFormat::iq4_nl, std::string_view("iq4_nl")},
+    std::pair{WeightFormat::iq4_xs, std::string_view("iq4_xs")},
+    std::pair{WeightFormat::tq2_0, std::string_view("tq2_0")},
     std::pair{WeightFormat::mxfp4, std::string_view("mxfp4")},
 };
 

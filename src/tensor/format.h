@@ -2,19 +2,70 @@
 // both backends, the loaders and the conformance tests then know it.
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
+#include "tensor/blocks/iq3_s.h"
+#include "tensor/blocks/iq4_nl.h"
+#include "tensor/blocks/iq4_xs.h"
 #include "tensor/blocks/mxfp4.h"
 #include "tensor/blocks/plain.h"
+#include "tensor/blocks/q2_k.h"
+#include "tensor/blocks/q3_k.h"
+#include "tensor/blocks/q4_0.h"
+#include "tensor/blocks/q4_1.h"
+#include "tensor/blocks/q4_k.h"
+#include "tensor/blocks/q5_0.h"
+#include "tensor/blocks/q5_1.h"
+#include "tensor/blocks/q5_k.h"
+#include "tensor/blocks/q6_k.h"
 #include "tensor/blocks/q8_0.h"
+#include "tensor/blocks/tq2_0.h"
 
 namespace inferno {
 
-enum class WeightFormat : std::uint8_t { f32, f16, bf16, q8_0, mxfp4 };
+enum class WeightFormat : std::uint8_t {
+  f64,
+  f32,
+  f16,
+  bf16,
+  f8_e4m3,
+  f8_e5m2,
+  i64,
+  i32,
+  i16,
+  i8,
+  u8,
+  q8_0,
+  q4_0,
+  q4_1,
+  q5_0,
+  q5_1,
+  q2_k,
+  q3_k,
+  q4_k,
+  q5_k,
+  q6_k,
+  iq3_s,
+  iq4_nl,
+  iq4_xs,
+  tq2_0,
+  mxfp4
+};
+
+// Every format there is, for tests and tables that must not forget one.
+inline constexpr std::array all_formats = {
+    WeightFormat::f64,     WeightFormat::f32,     WeightFormat::f16,    WeightFormat::bf16,
+    WeightFormat::f8_e4m3, WeightFormat::f8_e5m2, WeightFormat::i64,    WeightFormat::i32,
+    WeightFormat::i16,     WeightFormat::i8,      WeightFormat::u8,     WeightFormat::q8_0,
+    WeightFormat::q4_0,    WeightFormat::q4_1,    WeightFormat::q5_0,   WeightFormat::q5_1,
+    WeightFormat::q2_k,    WeightFormat::q3_k,    WeightFormat::q4_k,   WeightFormat::q5_k,
+    WeightFormat::q6_k,    WeightFormat::iq3_s,   WeightFormat::iq4_nl, WeightFormat::iq4_xs,
+    WeightFormat::tq2_0,   WeightFormat::mxfp4};
 
 template <class B>
 concept Block = requires(const B block) {
@@ -26,9 +77,30 @@ concept Block = requires(const B block) {
 template <class Visitor>
 constexpr decltype(auto) visit(WeightFormat format, Visitor&& visitor) {
   switch (format) {
+    case WeightFormat::f64: return visitor(blocks::F64{});
     case WeightFormat::f16: return visitor(blocks::F16{});
     case WeightFormat::bf16: return visitor(blocks::Bf16{});
+    case WeightFormat::f8_e4m3: return visitor(blocks::F8_E4M3{});
+    case WeightFormat::f8_e5m2: return visitor(blocks::F8_E5M2{});
+    case WeightFormat::i64: return visitor(blocks::I64{});
+    case WeightFormat::i32: return visitor(blocks::I32{});
+    case WeightFormat::i16: return visitor(blocks::I16{});
+    case WeightFormat::i8: return visitor(blocks::I8{});
+    case WeightFormat::u8: return visitor(blocks::U8{});
     case WeightFormat::q8_0: return visitor(blocks::Q8_0{});
+    case WeightFormat::q4_0: return visitor(blocks::Q4_0{});
+    case WeightFormat::q4_1: return visitor(blocks::Q4_1{});
+    case WeightFormat::q5_0: return visitor(blocks::Q5_0{});
+    case WeightFormat::q5_1: return visitor(blocks::Q5_1{});
+    case WeightFormat::q2_k: return visitor(blocks::Q2_K{});
+    case WeightFormat::q3_k: return visitor(blocks::Q3_K{});
+    case WeightFormat::q4_k: return visitor(blocks::Q4_K{});
+    case WeightFormat::q5_k: return visitor(blocks::Q5_K{});
+    case WeightFormat::q6_k: return visitor(blocks::Q6_K{});
+    case WeightFormat::iq3_s: return visitor(blocks::Iq3_S{});
+    case WeightFormat::iq4_nl: return visitor(blocks::Iq4_NL{});
+    case WeightFormat::iq4_xs: return visitor(blocks::Iq4_XS{});
+    case WeightFormat::tq2_0: return visitor(blocks::Tq2_0{});
     case WeightFormat::mxfp4: return visitor(blocks::Mxfp4{});
     case WeightFormat::f32: break;
   }

@@ -1,0 +1,92 @@
+// Each query against the cached keys and values of its sequence, over a paged, ragged batch.
+#include <algorithm>
+#include <cmath>
+
+#include "backend/cpu/operations.h"
+#include "backend/cpu/views.h"
+
+namespace inferno::cpu {
+namespace {
+
+float dot(const float* a, const float* b, int count) {
+  float sum = 0.0f;
+  for (int i = 0; i < count; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+// Where a sequence's positions lie in the cache. Entries of blocks that slid out of the window are garbage,
+// so only positions inside it may be asked for.
+class CacheRows {
+ public:
+  CacheRows(const AttentionCall& call, std::int64_t sequence)
+      : table_(integers(call.group.block_table, sequence)), block_size_(call.step.block_size) {}
+  std::int64_t operator()(int position) const {
+    return std::int64_t{table_[position / block_size_]} * block_size_ + position % block_size_;
+  }
+
+ private:
+  const std::int32_t* table_;
+  int block_size_;
+};
+
+struct Query {
+  std::int64_t row;
+  std::int64_t sequence;
+  int head;
+};
+
+// scores has room for every position the query sees.
+void attend_one(float* out, const float* query, const Query& at, const AttentionCall& call, float* scores) {
+  const AttentionSpec& spec = call.spec;
+  const int own = *integers(call.step.positions, at.row);
+  const int first = spec.window > 0 ? std::max(0, own - spec.window + 1) : 0;
+  const int kv = at.head / (spec.heads / spec.kv_heads) * spec.head_dim;
+  const CacheRows row_of(call, at.sequence);
+  const float sink = spec.sinks ? floats(call.weights.sinks)[at.head] : 0.0f;
+
+  float top = spec.sinks ? sink : -INFINITY;
+  for (int p = first; p <= own; ++p) {
+    const float score = spec.scale * dot(query, floats(call.cache.keys, row_of(p)) + kv, spec.head_dim);
+    scores[p - first] = score;
+    top = std::max(top, score);
+  }
+  float sum = spec.sinks ? std::exp(sink - top) : 0.0f;
+  for (int p = first; p <= own; ++p) sum += scores[p - first] = std::exp(scores[p - first] - top);
+  std::fill_n(out, spec.head_dim, 0.0f);
+  for (int p = first; p <= own; ++p) {
+    const float share = scores[p - first] / sum;
+    const float* value = floats(call.cache.values, row_of(p)) + kv;
+    for (int d = 0; d < spec.head_dim; ++d) out[d] += share * value[d];
+  }
+}
+
+}  // namespace
+
+void attend(const Compute& compute, Matrix out, Matrix qkv, const AttentionCall& call) {
+  if (compute.kernels != nullptr) {
+    attend_tiles(compute, out, qkv, call);
+    return;
+  }
+  const AttentionSpec& spec = call.spec;
+  const std::int32_t* starts = integers(call.step.query_start);
+  const std::int32_t* ends = starts + call.step.context_len.rows + 1;
+  const std::int32_t longest =
+      call.step.context_len.rows == 0
+          ? 0
+          : *std::max_element(integers(call.step.context_len),
+                              integers(call.step.context_len) + call.step.context_len.rows);
+  const std::int64_t queries = std::int64_t{out.rows} * spec.heads;
+  const std::int64_t cost = std::int64_t{2} * spec.head_dim * longest;
+  compute.pool.parallel_for(queries, grain_for(compute.pool, queries, cost), [&](const auto& range) {
+    float* scores = compute.scratch.own(range.worker, static_cast<std::size_t>(longest));
+    for (auto i = range.begin; i < range.end; ++i) {
+      const std::int64_t row = i / spec.heads;
+      const int head = static_cast<int>(i % spec.heads);
+      const std::int64_t sequence = std::upper_bound(starts, ends, row) - starts - 1;
+      const int offset = head * spec.head_dim;
+      attend_one(floats(out, row) + offset, floats(qkv, row) + offset, {row, sequence, head}, call, scores);
+    }
+  });
+}
+
+}  // namespace inferno::cpu

@@ -1,0 +1,197 @@
+// Attention with the vector kernel. A task is some query rows of one sequence and one key head; when there
+// are fewer tasks than threads, a long context is split and its parts are put together afterwards.
+#include <algorithm>
+#include <cmath>
+
+#include "backend/cpu/operations.h"
+#include "backend/cpu/views.h"
+
+namespace inferno::cpu {
+namespace {
+
+constexpr int queries_at_once = 64;  // rows times heads: enough to pay for turning the keys
+constexpr int positions_worth_splitting = 256;
+
+struct Task {
+  int sequence, kv_head;
+  int row, rows;   // of the batch
+  int begin, end;  // positions that any of them sees
+};
+
+struct Shape {
+  int group;   // query heads for each key head
+  int padded;  // head_dim rounded up to whole vectors
+  explicit Shape(const AttentionSpec& spec)
+      : group(spec.heads / spec.kv_heads), padded((spec.head_dim + 15) / 16 * 16) {}
+  // Floats of a task's running state: tops, totals, sums.
+  std::size_t state(const Task& task) const {
+    return static_cast<std::size_t>(task.rows * group) * static_cast<std::size_t>(padded + 2);
+  }
+};
+
+int first_seen(const AttentionSpec& spec, int own) {
+  return spec.window > 0 ? std::max(0, own - spec.window + 1) : 0;
+}
+
+std::vector<Task> tasks_of(const AttentionCall& call, const Shape& shape) {
+  std::vector<Task> tasks;
+  const std::int32_t* starts = integers(call.step.query_start);
+  const std::int32_t* positions = integers(call.step.positions);
+  const int rows_at_once = std::max(1, queries_at_once / shape.group);
+  for (int s = 0; s < call.step.context_len.rows; ++s) {
+    for (int row = starts[s]; row < starts[s + 1]; row += rows_at_once) {
+      const int rows = std::min(rows_at_once, starts[s + 1] - row);
+      const int begin = first_seen(call.spec, positions[row]), end = positions[row + rows - 1] + 1;
+      for (int h = 0; h < call.spec.kv_heads; ++h) tasks.push_back({s, h, row, rows, begin, end});
+    }
+  }
+  return tasks;
+}
+
+struct State {
+  float *tops, *totals, *sums;
+  State(float* memory, int queries) : tops(memory), totals(memory + queries), sums(memory + 2 * queries) {}
+};
+
+// The queries of a task against positions [begin, end), from a fresh state.
+void run_task(const Compute& compute, const Task& task, const AttentionCall& call, Matrix qkv, State state,
+              float* scratch) {
+  const AttentionSpec& spec = call.spec;
+  const Shape shape(spec);
+  const int queries = task.rows * shape.group;
+  std::vector<const float*> query(static_cast<std::size_t>(queries));
+  std::vector<int> first(query.size()), last(query.size());
+  for (int i = 0; i < queries; ++i) {
+    const int row = task.row + i / shape.group, head = task.kv_head * shape.group + i % shape.group;
+    const auto at = static_cast<std::size_t>(i);
+    query[at] = floats(qkv, row) + head * spec.head_dim;
+    last[at] = *integers(call.step.positions, row);
+    first[at] = first_seen(spec, last[at]);
+  }
+  std::fill_n(state.tops, queries, -INFINITY);
+  std::fill_n(state.totals, queries, 0.0f);
+  std::fill_n(state.sums, static_cast<std::size_t>(queries) * static_cast<std::size_t>(shape.padded), 0.0f);
+  compute.kernels->attend({.queries = queries,
+                           .query = query.data(),
+                           .first = first.data(),
+                           .last = last.data(),
+                           .begin = task.begin,
+                           .end = task.end,
+                           .head_dim = spec.head_dim,
+                           .scale = spec.scale,
+                           .keys = floats(call.cache.keys) + task.kv_head * spec.head_dim,
+                           .values = floats(call.cache.values) + task.kv_head * spec.head_dim,
+                           .row_stride = call.cache.keys.cols,
+                           .block_table = integers(call.group.block_table, task.sequence),
+                           .block_size = call.step.block_size,
+                           .tops = state.tops,
+                           .totals = state.totals,
+                           .sums = state.sums,
+                           .padded_dim = shape.padded,
+                           .scratch = scratch});
+}
+
+// Adds another part of the same task's context.
+void merge(State to, State from, int queries, int padded) {
+  for (int q = 0; q < queries; ++q) {
+    const float top = std::max(to.tops[q], from.tops[q]);
+    if (top == -INFINITY) continue;  // neither part had a position that this query sees
+    const float keep = std::exp(to.tops[q] - top), add = std::exp(from.tops[q] - top);
+    to.tops[q] = top;
+    to.totals[q] = keep * to.totals[q] + add * from.totals[q];
+    float* sum = to.sums + std::ptrdiff_t{q} * padded;
+    const float* other = from.sums + std::ptrdiff_t{q} * padded;
+    for (int d = 0; d < padded; ++d) sum[d] = keep * sum[d] + add * other[d];
+  }
+}
+
+// The sink joins the softmax here: a score without a value.
+void finish(Matrix out, const Task& task, const AttentionCall& call, State state) {
+  const AttentionSpec& spec = call.spec;
+  const Shape shape(spec);
+  for (int q = 0; q < task.rows * shape.group; ++q) {
+    const int row = task.row + q / shape.group, head = task.kv_head * shape.group + q % shape.group;
+    float factor = 1.0f / state.totals[q];
+    if (spec.sinks) {
+      const float sink = floats(call.weights.sinks)[head], top = std::max(sink, state.tops[q]);
+      const float keep = std::exp(state.tops[q] - top);
+      factor = keep / (keep * state.totals[q] + std::exp(sink - top));
+    }
+    float* to = floats(out, row) + head * spec.head_dim;
+    const float* sum = state.sums + std::ptrdiff_t{q} * shape.padded;
+    for (int d = 0; d < spec.head_dim; ++d) to[d] = factor * sum[d];
+  }
+}
+
+std::size_t scratch_size(const Shape& shape) {
+  return static_cast<std::size_t>(shape.padded + 16) * attend_chunk;
+}
+
+// Each task's context in `parts` parts of whole chunks, side by side; then one thread for each task merges.
+void attend_split(const Compute& compute, Matrix out, Matrix qkv, const AttentionCall& call,
+                  const std::vector<Task>& tasks, int parts) {
+  const Shape shape(call.spec);
+  std::size_t stride = 0;
+  for (const Task& task : tasks) stride = std::max(stride, (shape.state(task) + 15) / 16 * 16);
+  const auto total = static_cast<std::int64_t>(tasks.size()) * parts;
+  float* states =
+      compute.scratch.shared(Scratch::Use::partial_attention, static_cast<std::size_t>(total) * stride);
+  const auto state_of = [&](std::int64_t i) {
+    const Task& task = tasks[static_cast<std::size_t>(i / parts)];
+    return State(states + static_cast<std::size_t>(i) * stride, task.rows * shape.group);
+  };
+  compute.pool.parallel_for(total, 1, [&](const auto& range) {
+    float* scratch = compute.scratch.own(range.worker, scratch_size(shape));
+    for (auto i = range.begin; i < range.end; ++i) {
+      Task task = tasks[static_cast<std::size_t>(i / parts)];
+      const int chunks = (task.end - task.begin + attend_chunk - 1) / attend_chunk;
+      const int part = static_cast<int>(i % parts), first = task.begin;
+      task.begin = first + chunks * part / parts * attend_chunk;
+      task.end = std::min(task.end, first + chunks * (part + 1) / parts * attend_chunk);
+      run_task(compute, task, call, qkv, state_of(i), scratch);
+    }
+  });
+  const auto count = static_cast<std::int64_t>(tasks.size());
+  compute.pool.parallel_for(count, 1, [&](const auto& range) {
+    for (auto t = range.begin; t < range.end; ++t) {
+      const Task& task = tasks[static_cast<std::size_t>(t)];
+      const State whole = state_of(t * parts);
+      for (int part = 1; part < parts; ++part) {
+        merge(whole, state_of(t * parts + part), task.rows * shape.group, shape.padded);
+      }
+      finish(out, task, call, whole);
+    }
+  });
+}
+
+}  // namespace
+
+void attend_tiles(const Compute& compute, Matrix out, Matrix qkv, const AttentionCall& call) {
+  const Shape shape(call.spec);
+  const std::vector<Task> tasks = tasks_of(call, shape);
+  int longest = 0;
+  std::size_t state = 0;
+  for (const Task& task : tasks) {
+    longest = std::max(longest, task.end - task.begin);
+    state = std::max(state, shape.state(task));
+  }
+  const auto count = static_cast<std::int64_t>(tasks.size());
+  const std::int64_t wanted = compute.pool.threads() / std::max<std::int64_t>(1, count);
+  const auto parts = static_cast<int>(std::min<std::int64_t>(wanted, longest / positions_worth_splitting));
+  if (parts > 1) {
+    attend_split(compute, out, qkv, call, tasks, parts);
+    return;
+  }
+  const std::int64_t cost = std::int64_t{longest} * shape.padded * shape.group;
+  compute.pool.parallel_for(count, grain_for(compute.pool, count, cost), [&](const auto& range) {
+    float* memory = compute.scratch.own(range.worker, scratch_size(shape) + state);
+    for (auto i = range.begin; i < range.end; ++i) {
+      const Task& task = tasks[static_cast<std::size_t>(i)];
+      const State fresh(memory + scratch_size(shape), task.rows * shape.group);
+      run_task(compute, task, call, qkv, fresh, memory);
+      finish(out, task, call, fresh);
+    }
+  });
+}
+
+}  // namespace inferno::cpu

@@ -1,0 +1,60 @@
+#include "backend/cpu/bandwidth.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+
+#include "backend/cpu/memory.h"
+#include "base/thread_pool.h"
+
+namespace inferno::cpu {
+namespace {
+
+constexpr std::size_t step = std::size_t{1} << 20;
+
+// Sums in independent words, which compilers turn into vectors. Whether asking for lines ahead helps depends
+// on the processor's own prefetcher, so both are tried.
+template <bool asks_ahead>
+std::uint64_t read_all(const std::byte* from, std::size_t bytes) {
+  constexpr std::size_t ahead = 2048, lines = 4;
+  std::uint64_t sums[8] = {};
+  for (std::size_t at = 0; at < bytes; at += lines * 64) {
+    std::uint64_t words[lines][8];
+    std::memcpy(words, from + at, sizeof(words));
+    for (std::size_t line = 0; line < lines; ++line) {
+      if constexpr (asks_ahead) __builtin_prefetch(from + at + line * 64 + ahead);
+      for (int i = 0; i < 8; ++i) sums[i] += words[line][i];
+    }
+  }
+  std::uint64_t total = 0;
+  for (const std::uint64_t sum : sums) total += sum;
+  return total;
+}
+
+}  // namespace
+
+double read_bandwidth(int threads, std::size_t bytes) {
+  ThreadPool pool(threads);
+  const auto steps = static_cast<std::int64_t>(std::max<std::size_t>(1, bytes / step));
+  const Buffer buffer = allocate(static_cast<std::size_t>(steps) * step, "the measurement of bandwidth");
+  pool.parallel_for(steps, 1, [&](const ThreadPool::Range& range) {  // pages exist once they are written
+    std::memset(buffer.data() + static_cast<std::size_t>(range.begin) * step, 1, step);
+  });
+  std::atomic<std::uint64_t> sink = 0;
+  double best = 0.0;
+  for (int pass = 0; pass < 8; ++pass) {
+    const auto read = pass % 2 == 0 ? read_all<true> : read_all<false>;
+    const auto start = std::chrono::steady_clock::now();
+    pool.parallel_for(steps, 8, [&](const ThreadPool::Range& range) {
+      sink += read(buffer.data() + static_cast<std::size_t>(range.begin) * step,
+                   static_cast<std::size_t>(range.end - range.begin) * step);
+    });
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    best = std::max(best, static_cast<double>(buffer.size()) / seconds.count());
+  }
+  return best;
+}
+
+}  // namespace inferno::cpu

@@ -1,0 +1,164 @@
+#include "backend/cpu/cpu_backend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "backend/cpu/memory.h"
+#include "backend/cpu/operations.h"
+#include "backend/cpu/panels.h"
+#include "backend/cpu/views.h"
+#include "base/error.h"
+
+namespace inferno {
+namespace cpu {
+
+std::int64_t grain_for(const ThreadPool& pool, std::int64_t count, std::int64_t cost) {
+  constexpr std::int64_t worth_handing_out = 8192;  // elements: about a microsecond
+  constexpr std::int64_t pieces_for_each = 8;       // so that a slow thread holds the others up little
+  const std::int64_t balanced = count / (pool.threads() * pieces_for_each);
+  return std::max<std::int64_t>({1, balanced, worth_handing_out / std::max<std::int64_t>(1, cost)});
+}
+
+namespace {
+
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend(int threads, IsaLevel level)
+      : level_(level), kernels_(kernels_for(level)), pool_(threads), scratch_(pool_.threads()) {}
+
+  DeviceInfo info() const override {
+    const MemoryState memory = memory_state();
+    return {cpu_name(), std::string(name_of(level_)), memory.total, memory.available,
+            pool_.threads()};
+  }
+  DType activation_type() const override { return DType::f32; }
+  DType cache_type() const override { return DType::f32; }
+  std::optional<std::string> refuses(const BlockSpec& block, WeightFormat format) const override;
+  std::string kernel_for(WeightFormat format, int tokens) const override;
+
+  Buffer allocate(std::size_t bytes, std::string_view purpose) override {
+    return cpu::allocate(bytes, purpose);
+  }
+  Weight pack(const HostWeight& source) override;
+  void upload(Matrix to, std::span<const std::byte> from) override {
+    expects(from.size() <= to.bytes(), "upload fits its matrix");
+    if (!from.empty()) std::memcpy(to.data, from.data(), from.size());
+  }
+  void download(std::span<std::byte> to, Matrix from) override {
+    expects(to.size() <= from.bytes(), "download asks for no more than the matrix has");
+    if (!to.empty()) std::memcpy(to.data(), from.data, to.size());
+  }
+
+  void embed(Matrix out, const Weight& table, Matrix tokens, float scale) override {
+    cpu::embed(compute(), out, table, tokens, scale);
+  }
+  void add_positions(Matrix x, const Weight& table, Matrix positions) override {
+    cpu::add_positions(compute(), x, table, positions);
+  }
+  void add_norm(Matrix out, Matrix residual, Matrix delta, float scale, const Norm& norm) override {
+    cpu::add_norm(compute(), out, residual, delta, scale, norm);
+  }
+  void linear(Matrix out, Matrix in, const Linear& weights) override {
+    cpu::linear(compute(), out, in, weights);
+  }
+  void rotate_and_store(Matrix qkv, Matrix rope_table, const AttentionCall& call) override {
+    cpu::rotate_and_store(compute(), qkv, rope_table, call);
+  }
+  void attend(Matrix out, Matrix qkv, const AttentionCall& call) override {
+    cpu::attend(compute(), out, qkv, call);
+  }
+  void activate(Matrix out, Matrix in, const ActivationSpec& activation) override {
+    cpu::activate(compute(), out, in, activation);
+  }
+  void mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights) override {
+    cpu::mix_experts(compute(), out, in, spec, weights);
+  }
+  void take_rows(Matrix out, Matrix in, Matrix rows) override {
+    for (int r = 0; r < out.rows; ++r) {
+      std::copy_n(floats(in, *integers(rows, r)), out.cols, floats(out, r));
+    }
+  }
+
+ private:
+  Compute compute() { return {pool_, scratch_, kernels_}; }
+
+  IsaLevel level_;
+  const Kernels* kernels_;
+  ThreadPool pool_;
+  Scratch scratch_;
+};
+
+std::optional<std::string> CpuBackend::refuses(const BlockSpec& block, WeightFormat) const {
+  const AttentionSpec& attention = block.attention;
+  if (attention.head_dim <= 0 || attention.kv_heads <= 0 || attention.heads % attention.kv_heads != 0) {
+    return fmt::format("{} query heads cannot share {} key heads of {} elements", attention.heads,
+                       attention.kv_heads, attention.head_dim);
+  }
+  if (const auto* moe = std::get_if<MoeMlp>(&block.mlp)) {
+    if (moe->active < 1 || moe->active > moe->experts) {
+      return fmt::format("{} active of {} experts", moe->active, moe->experts);
+    }
+  }
+  return std::nullopt;
+}
+
+Weight CpuBackend::pack(const HostWeight& source) {
+  const int elements = block_elements(source.format);
+  if (source.cols % elements != 0) {
+    fail(ErrorKind::unsupported,
+         fmt::format("a weight of {} columns cannot be {}: its blocks have {} elements", source.cols,
+                     inferno::name_of(source.format), elements));
+  }
+  const std::size_t row_bytes = bytes_for(source.format, static_cast<std::size_t>(source.cols));
+  const std::size_t matrix_bytes = static_cast<std::size_t>(source.rows) * row_bytes;
+  expects(source.data.size() == static_cast<std::size_t>(source.count) * matrix_bytes,
+          "a host weight has as many bytes as its shape says");
+  Weight weight = {source.format, source.count, source.rows, source.cols, {}};
+  const PanelShape shape = panel_shape(source.format, source.rows, source.cols);
+  if (kernels_ == nullptr || shape.block_bytes == 0) {
+    weight.memory = cpu::allocate(source.data.size(), "weights");
+    if (!source.data.empty()) std::memcpy(weight.memory.data(), source.data.data(), source.data.size());
+    return weight;
+  }
+  weight.memory = cpu::allocate(static_cast<std::size_t>(source.count) * shape.matrix_bytes(), "weights");
+  const std::int64_t panels = std::int64_t{source.count} * shape.panels;
+  pool_.parallel_for(
+      panels, grain_for(pool_, panels, std::int64_t{source.cols} * panel_rows),
+      [&](const ThreadPool::Range& range) {
+        for (auto i = range.begin; i < range.end; ++i) {
+          pack_panel(source.format, weight.memory.data() + static_cast<std::size_t>(i) * shape.panel_bytes(),
+                     source.data.data() + static_cast<std::size_t>(i / shape.panels) * matrix_bytes,
+                     source.rows, source.cols, static_cast<std::int32_t>(i % shape.panels));
+        }
+      });
+  return weight;
+}
+
+std::string CpuBackend::kernel_for(WeightFormat format, int tokens) const {
+  if (kernels_ == nullptr) return "portable, float32";
+  const std::span<const int> widths(kernels_->widths, static_cast<std::size_t>(kernels_->width_count));
+  const int width = tokens >= widths.back() ? widths.back() : *std::ranges::lower_bound(widths, tokens);
+  const char* arithmetic = has_integers(format)                         ? "int16 activations"
+                           : panel_shape(format, 1, 1).block_bytes != 0 ? "float32"
+                                                                        : "decoded to float32";
+  return fmt::format("{}, {}, 16 rows x {} tokens", name_of(level_), arithmetic, width);
+}
+
+}  // namespace
+}  // namespace cpu
+
+std::unique_ptr<Backend> make_cpu_backend(int threads, cpu::IsaLevel level) {
+  if (level > cpu::best_level()) {
+    fail(ErrorKind::unsupported, fmt::format("this CPU cannot run the {} kernels", cpu::name_of(level)),
+         {.why = {}, .next = fmt::format("the best it has are {}", cpu::name_of(cpu::best_level()))});
+  }
+  return std::make_unique<cpu::CpuBackend>(threads, level);
+}
+
+std::unique_ptr<Backend> make_cpu_backend(int threads) {
+  return make_cpu_backend(threads, cpu::best_level());
+}
+
+}  // namespace inferno

@@ -1,0 +1,110 @@
+// What an instruction set brings: one table of functions for each level. The portable level has none; its
+// operations are the plain loops in the files of this folder.
+//
+// Everything in simd/ is compiled for instructions that the machine may lack, so none of it may be shared
+// with other code: a common inline function would be kept once by the linker, perhaps in its vector
+// version. Hence plain structs and function pointers here, and internal linkage there.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cpu/isa.h"
+#include "spec/model_spec.h"
+#include "tensor/format.h"
+
+namespace inferno::cpu {
+
+inline constexpr int activation_group = 32;  // activations under one scale
+
+// The inputs of `width` tokens side by side. As whole numbers: pairs of columns as two int16, one scale for
+// 32 columns, and sums (scale included) of 16 and of 32 columns for formats with minima.
+struct IntegerTile {
+  const std::int32_t* pairs = nullptr;  // [cols / 2, width]
+  const float* scales = nullptr;        // [cols / 32, width]
+  const float* sums16 = nullptr;        // [cols / 16, width]
+  const float* sums32 = nullptr;        // [cols / 32, width]
+};
+
+// out (16 columns) = start + panel * tile, for `blocks` blocks along the columns.
+struct PanelCall {
+  const std::byte* panel = nullptr;
+  int blocks = 0;
+  IntegerTile integers;           // for formats with whole numbers
+  const float* floats = nullptr;  // [cols, width] for the others
+  float* out = nullptr;           // [tokens, stride]
+  std::ptrdiff_t stride = 0;
+  int rows = 0;                 // of the panel that exist, up to 16
+  int tokens = 0;               // of the tile that exist, up to its width
+  const float* bias = nullptr;  // [rows]; null when there is none or it is already in `out`
+  bool continues = false;       // add to what is in `out`
+};
+using PanelKernel = void (*)(const PanelCall& call);
+
+// A row of activations as whole numbers, every `width` elements: one token's share of an IntegerTile.
+struct QuantizeCall {
+  const float* in = nullptr;
+  int cols = 0;  // a multiple of 32
+  int width = 0;
+  std::int32_t* pairs = nullptr;
+  float *scales = nullptr, *sums16 = nullptr, *sums32 = nullptr;
+};
+
+struct NormCall {
+  float* out = nullptr;
+  const float* in = nullptr;
+  int width = 0;
+  bool centered = false;  // layer norm: the mean is subtracted
+  float epsilon = 0.0f;
+  const float* gain = nullptr;
+  const float* bias = nullptr;  // or null
+};
+
+// Some queries of one sequence that share a key head, against positions [begin, end). Running maxima, totals
+// and sums carry over from call to call, so that a context may be split.
+struct AttendCall {
+  int queries = 0;
+  const float* const* query = nullptr;  // [queries] of head_dim
+  const int* first = nullptr;           // [queries]: each sees positions first..last
+  const int* last = nullptr;
+  int begin = 0, end = 0;
+  int head_dim = 0;
+  float scale = 0.0f;
+  const float *keys = nullptr, *values = nullptr;  // of this head, at cache row 0
+  std::ptrdiff_t row_stride = 0;
+  const std::int32_t* block_table = nullptr;
+  int block_size = 0;
+  float* tops = nullptr;     // [queries]
+  float* totals = nullptr;   // [queries]
+  float* sums = nullptr;     // [queries, padded_dim]
+  int padded_dim = 0;        // head_dim rounded up to 16
+  float* scratch = nullptr;  // (padded_dim + 16) * attend_chunk floats
+};
+
+inline constexpr int attend_chunk = 64;  // positions handled at once
+
+struct Kernels {
+  IsaLevel level = IsaLevel::portable;
+  const int* widths = nullptr;  // of tiles, ascending
+  int width_count = 0;
+  // null for a format that has no panel.
+  PanelKernel (*panel_kernel)(WeightFormat format, int width) = nullptr;
+  // Decodes one block of a panel to [columns, 16].
+  void (*expand_block)(WeightFormat format, const std::byte* block, float* out) = nullptr;
+  void (*quantize)(const QuantizeCall& call) = nullptr;
+  void (*normalize)(const NormCall& call) = nullptr;
+  // x += scale * y
+  void (*add_scaled)(float* x, const float* y, float scale, int count) = nullptr;
+  // up is null unless gated. False when this activation has no vector form.
+  bool (*activate)(float* out, const float* gate, const float* up, int count,
+                   const ActivationSpec& activation) = nullptr;
+  void (*attend)(const AttendCall& call) = nullptr;
+};
+
+// Defined only in builds for x86-64.
+extern const Kernels kernels_avx2, kernels_avx512, kernels_avx512_vnni;
+
+// null for the portable level and for levels that this build lacks.
+const Kernels* kernels_for(IsaLevel level);
+
+}  // namespace inferno::cpu

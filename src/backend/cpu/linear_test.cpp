@@ -1,0 +1,98 @@
+#include <gtest/gtest.h>
+
+#include "backend/cpu/scene.h"
+
+namespace inferno::cpu {
+namespace {
+
+// Rows of `in` times the weight's values, in double precision.
+std::vector<double> product(Scene& scene, const Matrix& in, const std::vector<const Weight*>& parts,
+                            const Matrix& bias = {}) {
+  std::vector<double> out;
+  for (int t = 0; t < in.rows; ++t) {
+    std::size_t column = 0;
+    for (const Weight* part : parts) {
+      const std::vector<float>& values = scene.values(*part);
+      for (int r = 0; r < part->rows; ++r, ++column) {
+        double sum = bias ? static_cast<double>(floats(bias)[column]) : 0.0;
+        for (int c = 0; c < part->cols; ++c) {
+          const auto at = static_cast<std::size_t>(r) * static_cast<std::size_t>(part->cols) +
+                          static_cast<std::size_t>(c);
+          sum += static_cast<double>(floats(in, t)[c]) * static_cast<double>(values[at]);
+        }
+        out.push_back(sum);
+      }
+    }
+  }
+  return out;
+}
+
+class LinearAtLevel : public testing::TestWithParam<IsaLevel> {};
+
+TEST_P(LinearAtLevel, MultipliesEveryFormatAndBatchSize) {
+  Scene scene(GetParam());
+  for (const WeightFormat format : all_formats) {
+    const int cols = block_elements(format) == 1 ? 77 : 5 * block_elements(format);
+    const Weight& weight = scene.random_weight(format, 37, cols);
+    for (const int tokens : {1, 2, 3, 4, 5, 7, 8, 9, 11, 12, 13, 16, 17, 33, 100}) {
+      const Matrix in = scene.random(tokens, cols);
+      const Matrix out = scene.random(tokens, 37);  // what was there must not matter
+      scene.backend->linear(out, in, {{&weight}, {}});
+      EXPECT_LT(relative_error(out, product(scene, in, {&weight})), 1e-4)
+          << inferno::name_of(format) << ", " << tokens << " tokens";
+    }
+  }
+}
+
+TEST_P(LinearAtLevel, PutsPartsOfDifferentFormatsSideBySideAndAddsTheBias) {
+  Scene scene(GetParam());
+  const std::vector<const Weight*> parts = {&scene.random_weight(WeightFormat::q4_0, 19, 256),
+                                            &scene.random_weight(WeightFormat::bf16, 1, 256),
+                                            &scene.random_weight(WeightFormat::q6_k, 50, 256)};
+  const Matrix bias = scene.random(1, 70);
+  for (const int tokens : {1, 6, 40}) {
+    const Matrix in = scene.random(tokens, 256);
+    const Matrix out = scene.zeros(tokens, 70);
+    scene.backend->linear(out, in, {parts, bias});
+    EXPECT_LT(relative_error(out, product(scene, in, parts, bias)), 1e-4);
+  }
+}
+
+TEST_P(LinearAtLevel, KeepsSmallActivationsBesideHugeOnes) {
+  // Real models have a few activations a thousand times the others; their neighbours must survive.
+  Scene scene(GetParam());
+  const Weight& weight = scene.random_weight(WeightFormat::q8_0, 64, 2048);
+  const Matrix in = scene.random(3, 2048);
+  for (int t = 0; t < 3; ++t) floats(in, t)[100 + t] = 3000.0f;
+  const std::vector<double> whole = product(scene, in, {&weight});
+  const Matrix out = scene.zeros(3, 64);
+  scene.backend->linear(out, in, {{&weight}, {}});
+  EXPECT_LT(relative_error(out, whole), 1e-4);
+  for (int t = 0; t < 3; ++t) floats(in, t)[100 + t] = 0.0f;
+  const Matrix alone = scene.zeros(3, 64);
+  scene.backend->linear(alone, in, {{&weight}, {}});
+  EXPECT_LT(relative_error(alone, product(scene, in, {&weight})), 1e-4);
+}
+
+TEST_P(LinearAtLevel, GivesZeroForZeroAndTheSameRowInEveryBatch) {
+  Scene scene(GetParam());
+  const Weight& weight = scene.random_weight(WeightFormat::q4_k, 48, 512);
+  const Matrix in = scene.random(21, 512);
+  std::fill_n(floats(in, 20), 512, 0.0f);
+  const Matrix together = scene.zeros(21, 48), alone = scene.zeros(1, 48);
+  scene.backend->linear(together, in, {{&weight}, {}});
+  for (int t = 0; t < 21; ++t) {
+    Matrix one = in.top(1);
+    one.data = reinterpret_cast<std::byte*>(floats(in, t));
+    scene.backend->linear(alone, one, {{&weight}, {}});
+    Matrix row = together.top(1);
+    row.data = reinterpret_cast<std::byte*>(floats(together, t));
+    EXPECT_LT(relative_error(row, values_of(alone)), 1e-5);
+  }
+  for (int r = 0; r < 48; ++r) EXPECT_EQ(floats(together, 20)[r], 0.0f);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, LinearAtLevel, testing::ValuesIn(levels_here()), level_name);
+
+}  // namespace
+}  // namespace inferno::cpu

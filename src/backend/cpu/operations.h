@@ -1,0 +1,54 @@
+// The CPU backend's operations, one file each. They follow the contract in backend/backend.h, which also
+// describes the shapes; all activations and the cache are f32.
+#pragma once
+
+#include <span>
+
+#include "backend/backend.h"
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/scratch.h"
+#include "base/thread_pool.h"
+
+namespace inferno::cpu {
+
+struct Compute {
+  ThreadPool& pool;
+  Scratch& scratch;
+  const Kernels* kernels;  // null: plain C++ everywhere
+};
+
+// Pieces for a loop over `count` rows of `cost` elements each: small enough to balance, large enough to be
+// worth handing out.
+std::int64_t grain_for(const ThreadPool& pool, std::int64_t count, std::int64_t cost);
+
+void embed(const Compute& compute, Matrix out, const Weight& table, Matrix tokens, float scale);
+void add_positions(const Compute& compute, Matrix x, const Weight& table, Matrix positions);
+void add_norm(const Compute& compute, Matrix out, Matrix residual, Matrix delta, float scale,
+              const Norm& norm);
+// One row of `width` elements; out may be in.
+void normalize(const Compute& compute, float* out, const float* in, int width, const Norm& norm);
+void linear(const Compute& compute, Matrix out, Matrix in, const Linear& weights);
+void rotate_and_store(const Compute& compute, Matrix qkv, Matrix rope_table, const AttentionCall& call);
+void attend(const Compute& compute, Matrix out, Matrix qkv, const AttentionCall& call);
+void activate(const Compute& compute, Matrix out, Matrix in, const ActivationSpec& activation);
+void mix_experts(const Compute& compute, Matrix out, Matrix in, const MoeMlp& spec,
+                 const MoeWeights& weights);
+
+// Rows of one expert among many: out row first + i = in row input[i] * expert's weights. A plain linear is
+// one batch of all rows.
+struct ExpertBatch {
+  int expert = 0;
+  int first = 0;
+  std::span<const std::int32_t> input;  // empty: rows first, first + 1, ...
+  int count = 0;
+};
+const float* floats_of(const Matrix& in, const ExpertBatch& batch, int i);  // row i of a batch
+void multiply(const Compute& compute, Matrix out, Matrix in, const Linear& weights,
+              std::span<const ExpertBatch> batches);
+
+// The same with vector kernels, on weights that were packed for them.
+void multiply_panels(const Compute& compute, Matrix out, Matrix in, const Linear& weights,
+                     std::span<const ExpertBatch> batches);
+void attend_tiles(const Compute& compute, Matrix out, Matrix qkv, const AttentionCall& call);
+
+}  // namespace inferno::cpu

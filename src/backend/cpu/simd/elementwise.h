@@ -1,0 +1,144 @@
+// Rows of activations: whole numbers for the integer kernels, norms, sums and activation functions.
+#pragma once
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/simd/repeat.h"
+
+namespace inferno::cpu {
+// NOLINTNEXTLINE: each including file must have a copy of its own, see kernels.h
+namespace {
+
+inline constexpr int lanes = 16;
+
+// e^x to about 1e-7, x held within the range where the result is a normal number: 2^n * e^r with r within
+// half a ln 2 of zero.
+template <class M>
+typename M::Floats exponential(typename M::Floats x) {
+  x = M::smaller(M::larger_of(x, M::floats(-87.0f)), M::floats(88.0f));
+  const auto n = M::rounded(M::times(x, M::floats(1.44269504088896341f)));
+  const auto whole = M::to_floats(n);
+  auto r = M::fma(whole, M::floats(-0.693359375f), x);  // ln 2 in two parts, the first with few digits
+  r = M::fma(whole, M::floats(2.12194440e-4f), r);
+  auto p = M::floats(1.9875691500e-4f);
+  p = M::fma(p, r, M::floats(1.3981999507e-3f));
+  p = M::fma(p, r, M::floats(8.3334519073e-3f));
+  p = M::fma(p, r, M::floats(4.1665795894e-2f));
+  p = M::fma(p, r, M::floats(1.6666665459e-1f));
+  p = M::fma(p, r, M::floats(5.0000001201e-1f));
+  p = M::plus(M::fma(M::times(p, r), r, r), M::floats(1.0f));
+  return M::as_floats(M::add(M::as_ints(p), M::left_by(n, 23)));
+}
+
+// 32 columns: the largest becomes 32767. A group with an infinity or a NaN gets the scale NaN, so that it
+// shows in the output; one that is zero but for noise becomes zero.
+template <class M>
+void quantize(const QuantizeCall& call) {
+  constexpr float largest_code = 32767.0f;
+  constexpr int infinity = 0x7F800000;
+  for (int g = 0; g < call.cols / activation_group; ++g) {
+    const float* in = call.in + g * activation_group;
+    const auto a = M::load(in), b = M::load(in + lanes);
+    const int bits =
+        M::largest(M::larger(M::masked(M::as_ints(a), 0x7FFFFFFF), M::masked(M::as_ints(b), 0x7FFFFFFF)));
+    const float top = __builtin_bit_cast(float, bits);
+    const bool finite = bits < infinity;
+    const auto factor = M::floats(finite && top > 1e-30f ? largest_code / top : 0.0f);
+    const float scale = finite ? top / largest_code : __builtin_nanf("");
+    const auto zero = M::no_ints();
+    const auto qa = finite ? M::rounded(M::times(a, factor)) : zero;
+    const auto qb = finite ? M::rounded(M::times(b, factor)) : zero;
+    const auto sum_a = static_cast<float>(M::total(qa)), sum_b = static_cast<float>(M::total(qb));
+    call.scales[g * call.width] = scale;
+    call.sums16[2 * g * call.width] = scale * sum_a;
+    call.sums16[(2 * g + 1) * call.width] = scale * sum_b;
+    call.sums32[g * call.width] = scale * (sum_a + sum_b);
+    std::int32_t* pairs = call.pairs + g * (activation_group / 2) * call.width;
+    if (call.width == 1) {
+      M::store_words(reinterpret_cast<std::int16_t*>(pairs), qa, qb);
+      continue;
+    }
+    alignas(64) std::int16_t words[activation_group];
+    M::store_words(words, qa, qb);
+    for (int p = 0; p < activation_group / 2; ++p) {
+      __builtin_memcpy(pairs + p * call.width, words + 2 * p, sizeof(std::int32_t));
+    }
+  }
+}
+
+template <class M>
+void normalize(const NormCall& call) {
+  const int whole = call.width / lanes * lanes, rest = call.width - whole;
+  const auto each = [&](const auto& step) {
+    for (int c = 0; c < whole; c += lanes) step(c, lanes);
+    if (rest > 0) step(whole, rest);
+  };
+  float mean = 0.0f;
+  if (call.centered) {
+    auto total = M::no_floats();
+    each([&](int c, int count) { total = M::plus(total, M::load_some(call.in + c, count)); });
+    mean = M::sum(total) / static_cast<float>(call.width);
+  }
+  auto square = M::no_floats();
+  each([&](int c, int count) {
+    // Lanes beyond the end must stay zero, so the mean is subtracted only where there are elements.
+    const auto x = M::load_some(call.in + c, count);
+    const auto d = M::only(M::minus(x, M::floats(mean)), 0, count - 1, M::no_floats());
+    square = M::fma(d, d, square);
+  });
+  const float variance = M::sum(square) / static_cast<float>(call.width) + call.epsilon;
+  const auto inverse = M::floats(1.0f / __builtin_sqrtf(variance));
+  each([&](int c, int count) {
+    const auto d = M::minus(M::load_some(call.in + c, count), M::floats(mean));
+    auto y = M::times(M::times(d, inverse), M::load_some(call.gain + c, count));
+    if (call.bias != nullptr) y = M::plus(y, M::load_some(call.bias + c, count));
+    M::store_some(call.out + c, y, count);
+  });
+}
+
+template <class M>
+void add_scaled(float* x, const float* y, float scale, int count) {
+  const auto factor = M::floats(scale);
+  for (int c = 0; c < count; c += lanes) {
+    const int some = count - c < lanes ? count - c : lanes;
+    M::store_some(x + c, M::fma(factor, M::load_some(y + c, some), M::load_some(x + c, some)), some);
+  }
+}
+
+// x * sigmoid(c): every smooth gate we have, GELU's tanh form too (0.5 (1 + tanh z) is sigmoid(2 z)).
+template <class M>
+typename M::Floats gated_by(typename M::Floats x, typename M::Floats c) {
+  const auto minus_c = M::minus(M::no_floats(), c);
+  return M::over(x, M::plus(M::floats(1.0f), exponential<M>(minus_c)));
+}
+
+template <class M>
+typename M::Floats gelu_argument(typename M::Floats x) {
+  constexpr float twice_root = 1.5957691216057308f;  // 2 sqrt(2 / pi)
+  const auto cubic = M::fma(M::times(M::floats(0.044715f), x), M::times(x, x), x);
+  return M::times(M::floats(twice_root), cubic);
+}
+
+template <class M>
+bool activate(float* out, const float* gate, const float* up, int count, const ActivationSpec& activation) {
+  const Activation kind = activation.kind;
+  if (kind == Activation::gelu_erf || kind == Activation::relu) return false;
+  const auto limit = M::floats(activation.limit), one = M::floats(1.0f);
+  const auto minus_limit = M::minus(M::no_floats(), limit);
+  for (int i = 0; i < count; i += lanes) {
+    const int some = count - i < lanes ? count - i : lanes;
+    auto x = M::load_some(gate + i, some);
+    auto u = up != nullptr ? M::load_some(up + i, some) : one;
+    if (kind == Activation::swiglu_clamped) {
+      x = M::smaller(x, limit);
+      u = M::plus(M::smaller(M::larger_of(u, minus_limit), limit), one);
+      x = gated_by<M>(x, M::times(M::floats(1.702f), x));
+    } else {
+      x = gated_by<M>(x, kind == Activation::gelu_tanh ? gelu_argument<M>(x) : x);
+    }
+    M::store_some(out + i, M::times(x, u), some);
+  }
+  return true;
+}
+
+}  // namespace
+}  // namespace inferno::cpu

@@ -1,0 +1,198 @@
+// Panels times tiles: 16 rows of weights in the lanes of a vector, `width` tokens in as many registers.
+//
+// Whole numbers: |code| <= 127 and |activation| <= 32767, so 32 products stay below 2^27 and a unit's sum is
+// exact. Only then it becomes a float and meets both scales.
+#pragma once
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/simd/codecs.h"
+
+namespace inferno::cpu {
+// NOLINTNEXTLINE: each including file must have a copy of its own, see kernels.h
+namespace {
+
+// Independent sums for each token: a few tokens alone do not fill the multiplier's pipeline.
+template <int width>
+inline constexpr int chains = width <= 2   ? 4
+                              : width <= 4 ? 2
+                                           : 1;
+
+template <class M, int width>
+void begin_sums(typename M::Floats (&sums)[width], const PanelCall& call) {
+  repeat<width>([&]<int t>() {
+    const float* from = call.continues ? call.out + t * call.stride : call.bias;
+    sums[t] = t < call.tokens && from != nullptr ? M::load_some(from, call.rows) : M::no_floats();
+  });
+}
+
+template <class M, int width>
+void end_sums(const typename M::Floats (&sums)[width], const PanelCall& call) {
+  repeat<width>([&]<int t>() {
+    if (t >= call.tokens) return;
+    if (call.rows == panel_rows) {
+      M::store(call.out + t * call.stride, sums[t]);
+    } else {
+      M::store_some(call.out + t * call.stride, sums[t], call.rows);
+    }
+  });
+}
+
+// Asks for what is read about a microsecond from now. The processor's own guess stops at the end of a page
+// and, with several tokens, sees too little of the stream ahead.
+template <std::size_t bytes>
+[[gnu::always_inline]] inline void prefetch(const void* at) {
+  constexpr std::size_t line = 64, ahead = 4096;
+  repeat<static_cast<int>((bytes + line - 1) / line)>(
+      [&]<int i>() { __builtin_prefetch(static_cast<const std::byte*>(at) + ahead + i * line); });
+}
+
+// One unit: the products of its whole numbers, then both scales and the minimum.
+template <class M, class B, int width>
+[[gnu::always_inline]] inline void add_unit(typename M::Floats (&sums)[width], const Panel<B>& panel, int u,
+                                            const IntegerTile& tile, int group) {
+  using C = Codec<M, B>;
+  constexpr int ways = chains<width>;
+  typename M::Ints parts[width][ways];
+  repeat<width * ways>([&]<int i>() { parts[i / ways][i % ways] = M::no_ints(); });
+  repeat<C::unit / 2>([&]<int pair>() __attribute__((always_inline)) {
+    const auto words = C::template words<pair>(panel, u);
+    repeat<width>([&]<int t>() __attribute__((always_inline)) {
+      auto& part = parts[t][pair % ways];
+      part = M::dot(part, words, tile.pairs + group * (C::unit / 2 * width) + pair * width + t);
+    });
+  });
+  repeat<width>([&]<int t>() {
+    for (int step = 1; step < ways; ++step) parts[t][0] = M::add(parts[t][0], parts[t][step]);
+  });
+  const auto scale = C::scale(panel, u);
+  repeat<width>([&]<int t>() __attribute__((always_inline)) {
+    const int scale_at = group * C::unit / activation_group * width + t;
+    const auto both = M::times(scale, M::floats(tile.scales[scale_at]));
+    sums[t] = M::fma(M::to_floats(parts[t][0]), both, sums[t]);
+  });
+  if constexpr (C::has_minimum) {
+    const float* totals = (C::unit == 16 ? tile.sums16 : tile.sums32) + group * width;
+    const auto minimum = C::minimum(panel, u);
+    repeat<width>([&]<int t>() __attribute__((always_inline)) {
+      sums[t] = M::fma(minimum, M::floats(totals[t]), sums[t]);
+    });
+  }
+}
+
+template <class M, HasIntegers B, int width>
+void multiply_integers(const PanelCall& call) {
+  constexpr int units = B::elements / Codec<M, B>::unit;
+  const auto* panel = reinterpret_cast<const Panel<B>*>(call.panel);
+  typename M::Floats sums[width];
+  begin_sums<M>(sums, call);
+  for (int b = 0; b < call.blocks; ++b) {
+    for (int u = 0; u < units; ++u) {
+      constexpr std::size_t share = sizeof(Panel<B>) / units;
+      // With one or two tokens there is no time to spare for it, nor need.
+      if constexpr (width > 2)
+        prefetch<share>(reinterpret_cast<const std::byte*>(panel + b) + static_cast<std::size_t>(u) * share);
+      add_unit<M, B, width>(sums, panel[b], u, call.integers, b * units + u);
+    }
+  }
+  end_sums<M>(sums, call);
+}
+
+// Columns of a float panel, one vector each.
+template <class M, int column>
+typename M::Floats column_of(const Panel<blocks::F32>& panel) {
+  return M::load(panel.values);
+}
+template <class M, int column>
+typename M::Floats column_of(const Panel<blocks::F16>& panel) {
+  return M::from_halves(panel.values);
+}
+template <class M, int column>
+typename M::Floats column_of(const Panel<blocks::Bf16>& panel) {
+  const auto line = M::line(panel.values);
+  return column == 0 ? M::even_bf16(line) : M::odd_bf16(line);
+}
+
+template <class M, HasPanel B, int width>
+void multiply_floats(const PanelCall& call) {
+  constexpr int ways = chains<width>;
+  constexpr int columns = panel_columns<B>;
+  constexpr int stride = ways > columns ? ways / columns : 1;  // blocks in one step
+  const auto* panel = reinterpret_cast<const Panel<B>*>(call.panel);
+  const float* in = call.floats;
+  typename M::Floats parts[ways][width];
+  begin_sums<M>(parts[0], call);
+  repeat<(ways - 1) * width>([&]<int i>() { parts[1 + i / width][i % width] = M::no_floats(); });
+  int b = 0;
+  for (; b + stride <= call.blocks; b += stride, in += stride * columns * width) {
+    prefetch<stride * sizeof(Panel<B>)>(panel + b);
+    repeat<stride * columns>([&]<int c>() __attribute__((always_inline)) {
+      const auto weights = column_of<M, c % columns>(panel[b + c / columns]);
+      repeat<width>([&]<int t>() __attribute__((always_inline)) {
+        parts[c % ways][t] = M::fma(weights, M::floats(in[c * width + t]), parts[c % ways][t]);
+      });
+    });
+  }
+  for (; b < call.blocks; ++b, in += columns * width) {
+    repeat<columns>([&]<int c>() __attribute__((always_inline)) {
+      const auto weights = column_of<M, c>(panel[b]);
+      repeat<width>([&]<int t>() __attribute__((always_inline)) {
+        parts[0][t] = M::fma(weights, M::floats(in[c * width + t]), parts[0][t]);
+      });
+    });
+  }
+  repeat<width>([&]<int t>() {
+    for (int way = 1; way < ways; ++way) parts[0][t] = M::plus(parts[0][t], parts[way][t]);
+  });
+  end_sums<M>(parts[0], call);
+}
+
+template <class M, HasPanel B, int width>
+constexpr PanelKernel kernel_of() {
+  if constexpr (HasIntegers<B>) {
+    return multiply_integers<M, B, width>;
+  } else {
+    return multiply_floats<M, B, width>;
+  }
+}
+
+// The kernel for one of the machine's widths; null when there is none.
+template <class M, int... widths>
+PanelKernel panel_kernel_among(WeightFormat format, int width) {
+  return visit(format, [width]<Block B>(B) -> PanelKernel {
+    PanelKernel found = nullptr;
+    if constexpr (HasPanel<B>) {
+      ((found = widths == width ? kernel_of<M, B, widths>() : found), ...);
+    }
+    return found;
+  });
+}
+
+// [columns, 16] from one block of a panel.
+template <class M>
+void expand_block(WeightFormat format, const std::byte* block, float* out) {
+  visit(format, [block, out]<Block B>(B) {
+    if constexpr (HasIntegers<B>) {
+      using C = Codec<M, B>;
+      const auto& panel = *reinterpret_cast<const Panel<B>*>(block);
+      for (int u = 0; u < B::elements / C::unit; ++u) {
+        const auto scale = C::scale(panel, u);
+        repeat<C::unit / 2>([&]<int pair>() {
+          const auto words = C::template words<pair>(panel, u);
+          repeat<2>([&]<int odd>() {
+            // Multiplying one column of the pair by 1 and the other by 0 picks it out.
+            const std::int32_t one = odd == 0 ? 1 : 1 << 16;
+            auto values = M::times(M::to_floats(M::dot(M::no_ints(), words, &one)), scale);
+            if constexpr (C::has_minimum) values = M::plus(values, C::minimum(panel, u));
+            M::store(out + (u * C::unit + 2 * pair + odd) * panel_rows, values);
+          });
+        });
+      }
+    } else if constexpr (HasPanel<B>) {
+      const auto& panel = *reinterpret_cast<const Panel<B>*>(block);
+      repeat<panel_columns<B>>([&]<int c>() { M::store(out + c * panel_rows, column_of<M, c>(panel)); });
+    }
+  });
+}
+
+}  // namespace
+}  // namespace inferno::cpu

@@ -1,0 +1,167 @@
+#include "base/thread_pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace inferno {
+namespace {
+
+constexpr int spins_before_yield = 2000;  // some 40 us: longer than the gap between two layers' loops
+constexpr int yields_before_sleep = 50;
+
+void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#endif
+}
+
+std::vector<int> allowed_cpus() {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  std::vector<int> cpus;
+  if (sched_getaffinity(0, sizeof(mask), &mask) != 0) return {0};
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(static_cast<std::size_t>(cpu), &mask)) cpus.push_back(cpu);
+  }
+  return cpus.empty() ? std::vector<int>{0} : cpus;
+}
+
+// The first CPU of each core, in order: siblings share the arithmetic units that the kernels saturate. With
+// one or two cores (often what a virtual machine says of its hyperthreads) memory needs every thread.
+std::vector<int> one_for_each_core(const std::vector<int>& cpus) {
+  std::set<std::string> cores;
+  std::vector<int> chosen;
+  for (const int cpu : cpus) {
+    std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
+                       "/topology/thread_siblings_list");
+    std::string siblings;
+    if (!std::getline(file, siblings)) siblings = std::to_string(cpu);
+    if (cores.insert(siblings).second) chosen.push_back(cpu);
+  }
+  return chosen.size() > 2 ? chosen : cpus;
+}
+
+// CPUs' worth of time the cgroup may use; 0 when nothing limits it.
+double cgroup_quota() {
+  std::string quota;
+  double period = 0.0;
+  if (std::ifstream file("/sys/fs/cgroup/cpu.max"); file >> quota >> period && quota != "max" && period > 0) {
+    return std::stod(quota) / period;
+  }
+  double limit = 0.0;
+  std::ifstream limit_file("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
+  std::ifstream period_file("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+  if (limit_file >> limit && period_file >> period && limit > 0 && period > 0) return limit / period;
+  return 0.0;
+}
+
+void pin(std::thread& thread, int cpu) {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  CPU_SET(static_cast<std::size_t>(cpu), &mask);
+  pthread_setaffinity_np(thread.native_handle(), sizeof(mask), &mask);  // a hint: failing costs only speed
+}
+
+}  // namespace
+
+int usable_cores() {
+  const auto cores = static_cast<int>(one_for_each_core(allowed_cpus()).size());
+  const double quota = cgroup_quota();
+  return quota > 0.0 ? std::clamp(static_cast<int>(quota + 0.5), 1, cores) : cores;
+}
+
+ThreadPool::ThreadPool(int threads) : threads_(threads > 0 ? threads : usable_cores()) {
+  const std::vector<int> cpus = one_for_each_core(allowed_cpus());
+  for (int worker = 1; worker < threads_; ++worker) {
+    workers_.emplace_back([this, worker] { serve(worker); });
+    // The caller stays free: pinning it would pin every thread it starts later. With more threads than
+    // cores the kernel spreads them better than we could.
+    if (static_cast<std::size_t>(threads_) <= cpus.size()) {
+      pin(workers_.back(), cpus[static_cast<std::size_t>(worker)]);
+    }
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  stop_ = true;
+  epoch_.fetch_add(2);
+  epoch_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void ThreadPool::run(const Task& task) {
+  if (task.count <= 0) return;
+  if (threads_ == 1 || task.count <= task.grain) {
+    task.call(task.work, {0, task.count, 0});
+    return;
+  }
+  task_ = task;
+  next_.store(0, std::memory_order_relaxed);
+  epoch_.fetch_add(1);
+  epoch_.notify_all();
+  work_on_pieces(0);
+  // Closing before looking at the visitors, while workers enter before looking at the epoch (all
+  // sequentially consistent): whoever is not seen here finds the task closed.
+  epoch_.fetch_add(1);
+  for (int tries = 0; visitors_.load() != 0; ++tries) {
+    if (tries < spins_before_yield) {
+      relax();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+void ThreadPool::work_on_pieces(int worker) {
+  try {
+    for (;;) {
+      const std::int64_t begin = next_.fetch_add(task_.grain, std::memory_order_relaxed);
+      if (begin >= task_.count) return;
+      task_.call(task_.work, {begin, std::min(begin + task_.grain, task_.count), worker});
+    }
+  } catch (...) {
+    next_.store(task_.count, std::memory_order_relaxed);
+    const std::lock_guard lock(failure_mutex_);
+    if (!failure_) failure_ = std::current_exception();
+  }
+}
+
+void ThreadPool::wait_for_task(std::uint32_t seen) const {
+  const auto is_new = [seen](std::uint32_t epoch) { return epoch % 2 == 1 && epoch != seen; };
+  for (int tries = 0; tries < spins_before_yield + yields_before_sleep; ++tries) {
+    if (is_new(epoch_.load()) || stop_) return;
+    if (tries < spins_before_yield) {
+      relax();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+  for (;;) {
+    const std::uint32_t epoch = epoch_.load();
+    if (is_new(epoch) || stop_) return;
+    epoch_.wait(epoch);
+  }
+}
+
+void ThreadPool::serve(int worker) {
+  std::uint32_t seen = 0;
+  while (!stop_) {
+    wait_for_task(seen);
+    visitors_.fetch_add(1);
+    const std::uint32_t epoch = epoch_.load();
+    if (epoch % 2 == 1 && !stop_) {
+      work_on_pieces(worker);
+      seen = epoch;
+    }
+    visitors_.fetch_sub(1);
+  }
+}
+
+}  // namespace inferno

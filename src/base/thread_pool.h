@@ -1,0 +1,68 @@
+// Workers for loops over rows: the CPU backend's only source of threads.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace inferno {
+
+// CPUs of this process's affinity mask, one for each core when there are more than two cores, and no more
+// than the cgroup's quota pays for. At least 1.
+int usable_cores();
+
+// One thread calls parallel_for at a time and works along as worker 0. The others spin for some
+// microseconds between loops and then sleep, so that an idle pool costs nothing. A loop never waits for a
+// worker that has not begun: on a crowded machine the caller does the work itself.
+class ThreadPool {
+ public:
+  struct Range {
+    std::int64_t begin = 0, end = 0;
+    int worker = 0;  // below threads(): an index for memory of one's own
+  };
+
+  explicit ThreadPool(int threads);  // 0: usable_cores()
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const { return threads_; }
+
+  // Calls work(Range) until [0, count) is covered, in pieces of `grain` (the last may be shorter). Returns
+  // when all of it is done; the first exception of a piece is thrown again here. `work` must not call
+  // parallel_for.
+  template <class Work>
+  void parallel_for(std::int64_t count, std::int64_t grain, const Work& work) {
+    run({[](const void* object, const Range& range) { (*static_cast<const Work*>(object))(range); }, &work,
+         count, grain});
+  }
+
+ private:
+  struct Task {
+    void (*call)(const void*, const Range&) = nullptr;
+    const void* work = nullptr;
+    std::int64_t count = 0;
+    std::int64_t grain = 1;
+  };
+
+  void run(const Task& task);
+  void work_on_pieces(int worker);
+  void serve(int worker);
+  void wait_for_task(std::uint32_t seen) const;
+
+  int threads_;
+  Task task_;  // written only while closed and unvisited
+  std::mutex failure_mutex_;
+  std::exception_ptr failure_;
+  // Apart, because each is written by one side while the other spins on its neighbour.
+  alignas(64) std::atomic<std::uint32_t> epoch_{0};  // odd while a task is open
+  alignas(64) std::atomic<std::int32_t> visitors_{0};
+  alignas(64) std::atomic<std::int64_t> next_{0};
+  std::atomic<bool> stop_{false};
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace inferno
