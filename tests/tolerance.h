@@ -5,8 +5,8 @@
 
 namespace inferno {
 
-// One operation, by the type that activations (or the cache) are kept in. f32 leaves room for another order of
-// summation and nothing more.
+// One operation, by the type that activations (or the cache) are kept in. f32 leaves room for another order
+// of summation and nothing more.
 constexpr double relative_tolerance(DType type) {
   switch (type) {
     case DType::f32: return 1e-4;

@@ -15,8 +15,9 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr std::array keys = {"hidden_size",         "intermediate_size", "num_hidden_layers", "num_attention_heads",
-                             "num_key_value_heads", "vocab_size",        "rms_norm_eps",      "max_position_embeddings"};
+constexpr std::array keys = {"hidden_size",         "intermediate_size",      "num_hidden_layers",
+                             "num_attention_heads", "num_key_value_heads",    "vocab_size",
+                             "rms_norm_eps",        "max_position_embeddings"};
 
 // The tiny config with one key changed or added; `value` is JSON.
 std::string with(std::string_view key, std::string_view value, std::string_view config = tiny_llama_config) {
@@ -56,10 +57,11 @@ TEST(Load, NamesEveryProblemAtOnce) {
   checkpoint.remove("model.layers.1.mlp.up_proj.weight");
   checkpoint.reshape("model.layers.0.self_attn.v_proj.weight", {32, 16});
   checkpoint.add("model.layers.0.self_attn.extra.weight");
-  EXPECT_THAT(refusal(checkpoint),
-              AllOf(HasSubstr("model.layers.1.mlp.up_proj.weight: missing"),
-                    HasSubstr("model.layers.0.self_attn.v_proj.weight: expected [16, 32], found [32, 16]"),
-                    HasSubstr("model.layers.0.self_attn.extra.weight: nothing in this architecture uses it")));
+  EXPECT_THAT(
+      refusal(checkpoint),
+      AllOf(HasSubstr("model.layers.1.mlp.up_proj.weight: missing"),
+            HasSubstr("model.layers.0.self_attn.v_proj.weight: expected [16, 32], found [32, 16]"),
+            HasSubstr("model.layers.0.self_attn.extra.weight: nothing in this architecture uses it")));
 }
 
 TEST(Load, AcceptsLeftoversThatMeanNothing) {
@@ -81,8 +83,9 @@ TEST(Load, SaysWhatAnUnsupportedArchitectureIs) {
    private:
     Config config_ = parse_config("{}", "here/config.json");
   };
-  EXPECT_THAT(refusal(Hybrid()), AllOf(HasSubstr("here/config.json"), HasSubstr("\"granitemoehybrid\" is not supported"),
-                                       HasSubstr("Mamba"), HasSubstr("gpt_oss"), HasSubstr("qwen3_moe")));
+  EXPECT_THAT(refusal(Hybrid()),
+              AllOf(HasSubstr("here/config.json"), HasSubstr("\"granitemoehybrid\" is not supported"),
+                    HasSubstr("Mamba"), HasSubstr("gpt_oss"), HasSubstr("qwen3_moe")));
 }
 
 TEST(Load, RefusesKeysThatChangeTheMathematics) {
@@ -116,8 +119,8 @@ TEST(Load, RefusesContradictionsWithTheirNumbers) {
 
 TEST(Load, SurvivesEveryEdgeValueOfEveryKey) {
   for (const char* key : keys) {
-    for (const char* edge : {"0", "1", "-1", "2147483647", "2147483648", "9007199254740993", "1e308", "0.5", "true",
-                             "\"abc\"", "null", "[]", "[1, 2]"}) {
+    for (const char* edge : {"0", "1", "-1", "2147483647", "2147483648", "9007199254740993", "1e308", "0.5",
+                             "true", "\"abc\"", "null", "[]", "[1, 2]"}) {
       const std::string config = with(key, edge);
       const auto backend = make_cpu_backend(1);
       try {
