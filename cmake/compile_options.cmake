@@ -20,6 +20,10 @@ if(INFERNO_SANITIZE)
   add_link_options(-fsanitize=${INFERNO_SANITIZE})
 endif()
 
+if(INFERNO_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
 # What a shipped program should survive or stop at; tools/check_hardened.py looks for it in the result.
 # -U first, because some compilers predefine the macro.
 if(INFERNO_HARDENED)

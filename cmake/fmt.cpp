@@ -1,5 +1,5 @@
-// The one translation unit that compiles fmt. Debian ships its headers and a shared library only; as headers alone
-// it would cost every file that formats a message three seconds, shared it would not be portable.
+// The one translation unit that compiles fmt. Debian ships its headers and a shared library only; as headers
+// alone it would cost every file that formats a message three seconds, shared it would not be portable.
 #include <fmt/format-inl.h>
 
 namespace fmt::inline v9::detail {

@@ -22,8 +22,6 @@ VARIANTS = {
     "llama_yarn": ("llama", dict(rope_scaling={"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}),
                    "bfloat16"),
     "llama_wide_heads": ("llama", dict(head_dim=24, num_attention_heads=2, num_key_value_heads=1), "float16"),
-    "llama_gelu": ("llama", dict(hidden_act="gelu"), "float32"),
-    "mistral_no_window": ("mistral", dict(sliding_window=None), "bfloat16"),
     "mistral_narrow_window": ("mistral", dict(sliding_window=5), "bfloat16"),
     "mixtral_three_active": ("mixtral", dict(num_local_experts=5, num_experts_per_tok=3, sliding_window=7), "bfloat16"),
     "qwen2_plain": ("qwen2", dict(tie_word_embeddings=True), "bfloat16"),

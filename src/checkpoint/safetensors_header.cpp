@@ -8,6 +8,7 @@
 #include <limits>
 #include <set>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include "base/checked.h"
@@ -180,8 +181,8 @@ std::string read_header_text(const ByteSource& file, std::string_view origin) {
 // Sizes must agree with types and shapes, and the bytes must be covered without holes or overlap.
 void check_layout(std::vector<SafetensorsTensor>& tensors, std::uint64_t data_bytes,
                   std::string_view origin) {
-  std::stable_sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.offset, a.bytes) < std::pair(b.offset, b.bytes);
+  std::sort(tensors.begin(), tensors.end(), [](const SafetensorsTensor& a, const SafetensorsTensor& b) {
+    return std::tie(a.offset, a.bytes, a.name) < std::tie(b.offset, b.bytes, b.name);
   });
   std::uint64_t covered = 0;
   for (const SafetensorsTensor& tensor : tensors) {

@@ -29,7 +29,8 @@ std::string header_of(const FloatMatrix& matrix) {
 }  // namespace
 
 void write_safetensors(const std::filesystem::path& path, const FloatMatrix& matrix) {
-  expects(static_cast<std::size_t>(matrix.rows * matrix.cols) == matrix.values.size(), "the values fill the matrix");
+  expects(static_cast<std::size_t>(matrix.rows * matrix.cols) == matrix.values.size(),
+          "the values fill the matrix");
   std::filesystem::path partial = path;
   partial += fmt::format(".{}.partial", ::getpid());
   const auto give_up = [&](const char* what) {

@@ -13,7 +13,9 @@ double best_bandwidth(const BenchReport& report) {
   return std::max(report.bandwidth, report.bandwidth_one_thread);
 }
 
-double seconds_per_step(const Measurement& row) { return row.batch / row.tokens_per_second(); }
+double seconds_per_step(const Measurement& row) {
+  return row.batch / row.tokens_per_second();
+}
 
 // Bytes a second that decoding moved; 0 for prompts, where arithmetic is the limit.
 double moved(const Measurement& row) {
@@ -38,7 +40,8 @@ std::string as_markdown(const BenchReport& report) {
     const bool decoding = row.bytes_per_step > 0.0;
     const double rate = row.tokens_per_second();
     out += fmt::format("| {} | {} | {:.2f} | {:.2f} | {:.2f} | {} | {} |\n", row.test, row.batch, rate,
-                       row.deviation(), decoding ? 1e3 * seconds_per_step(row) : 1e3 * row.tokens * row.batch / rate,
+                       row.deviation(),
+                       decoding ? 1e3 * seconds_per_step(row) : 1e3 * row.tokens * row.batch / rate,
                        decoding ? fmt::format("{:.2f}", moved(row) / 1e9) : "",
                        decoding && report.bandwidth > 0.0
                            ? fmt::format("{:.0f} %", 100.0 * moved(row) / best_bandwidth(report))
@@ -83,8 +86,8 @@ std::string as_json(const BenchReport& report) {
 std::string as_csv(const BenchReport& report) {
   std::string out = "model,weights,threads,test,batch,tokens_per_second,deviation,bytes_per_second\n";
   for (const Measurement& row : report.rows) {
-    out += fmt::format("{},{},{},{},{},{:.3f},{:.3f},{:.0f}\n", report.model, report.weights, report.threads, row.test,
-                       row.batch, row.tokens_per_second(), row.deviation(), moved(row));
+    out += fmt::format("{},{},{},{},{},{:.3f},{:.3f},{:.0f}\n", report.model, report.weights, report.threads,
+                       row.test, row.batch, row.tokens_per_second(), row.deviation(), moved(row));
   }
   return out;
 }

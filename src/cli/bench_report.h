@@ -1,4 +1,5 @@
-// The result of `bench`, printed for people (a markdown table), for programs (JSON) and for spreadsheets (CSV).
+// The result of `bench`, printed for people (a markdown table), for programs (JSON) and for spreadsheets
+// (CSV).
 #pragma once
 
 #include <string>
@@ -13,7 +14,8 @@ struct BenchReport {
   int threads = 0;
   std::uint64_t weight_bytes = 0, token_bytes = 0, parameters = 0;
   double load_seconds = 0.0;
-  double bandwidth_one_thread = 0.0, bandwidth = 0.0;  // bytes/s read; the second with all threads; 0 unmeasured
+  double bandwidth_one_thread = 0.0,
+         bandwidth = 0.0;  // bytes/s read; the second with all threads; 0 unmeasured
   std::vector<Measurement> rows;
   std::vector<std::string> notes;
 };

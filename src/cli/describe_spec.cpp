@@ -30,7 +30,10 @@ Json describe(const ActivationSpec& activation) {
 }
 
 Json describe(const DenseMlp& mlp) {
-  return {{"kind", "dense"}, {"hidden", mlp.hidden}, {"activation", describe(mlp.activation)}, {"bias", mlp.bias}};
+  return {{"kind", "dense"},
+          {"hidden", mlp.hidden},
+          {"activation", describe(mlp.activation)},
+          {"bias", mlp.bias}};
 }
 
 Json describe(const MoeMlp& mlp) {
@@ -46,15 +49,20 @@ Json describe(const MoeMlp& mlp) {
 
 Json describe(const BlockSpec& block) {
   const AttentionSpec& a = block.attention;
-  Json out = {{"heads", a.heads},       {"kv_heads", a.kv_heads}, {"head_dim", a.head_dim}, {"scale", a.scale},
-              {"window", a.window},     {"qkv_bias", a.qkv_bias}, {"out_bias", a.out_bias}, {"qk_norm", a.qk_norm},
-              {"sinks", a.sinks},       {"parallel", block.parallel}};
+  Json out = {{"heads", a.heads},          {"kv_heads", a.kv_heads}, {"head_dim", a.head_dim},
+              {"scale", a.scale},          {"window", a.window},     {"qkv_bias", a.qkv_bias},
+              {"out_bias", a.out_bias},    {"qk_norm", a.qk_norm},   {"sinks", a.sinks},
+              {"parallel", block.parallel}};
   out["mlp"] = std::visit([](const auto& mlp) { return describe(mlp); }, block.mlp);
   return out;
 }
 
-Json describe(const NoScaling&) { return {{"kind", "none"}}; }
-Json describe(const LinearScaling& s) { return {{"kind", "linear"}, {"factor", s.factor}}; }
+Json describe(const NoScaling&) {
+  return {{"kind", "none"}};
+}
+Json describe(const LinearScaling& s) {
+  return {{"kind", "linear"}, {"factor", s.factor}};
+}
 Json describe(const Llama3Scaling& s) {
   return {{"kind", "llama3"},
           {"factor", s.factor},
@@ -63,9 +71,12 @@ Json describe(const Llama3Scaling& s) {
           {"original_context", s.original_context}};
 }
 Json describe(const YarnScaling& s) {
-  return {{"kind", "yarn"},           {"factor", s.factor},
-          {"beta_fast", s.beta_fast}, {"beta_slow", s.beta_slow},
-          {"truncate", s.truncate},   {"original_context", s.original_context},
+  return {{"kind", "yarn"},
+          {"factor", s.factor},
+          {"beta_fast", s.beta_fast},
+          {"beta_slow", s.beta_slow},
+          {"truncate", s.truncate},
+          {"original_context", s.original_context},
           {"attention_factor", s.attention_factor}};
 }
 Json describe(const LongRopeScaling& s) {
@@ -76,14 +87,18 @@ Json describe(const LongRopeScaling& s) {
           {"short_attention_factor", s.short_attention_factor},
           {"long_attention_factor", s.long_attention_factor}};
 }
-Json describe(const FactorScaling& s) { return {{"kind", "factors"}, {"factors", s.factors}}; }
+Json describe(const FactorScaling& s) {
+  return {{"kind", "factors"}, {"factors", s.factors}};
+}
 
 Json describe(const Rope& rope) {
   Json out = {{"kind", "rotary"}, {"theta", rope.theta}, {"dims", rope.dims}};
   out["scaling"] = std::visit([](const auto& scaling) { return describe(scaling); }, rope.scaling);
   return out;
 }
-Json describe(const LearnedPositions& positions) { return {{"kind", "learned"}, {"count", positions.count}}; }
+Json describe(const LearnedPositions& positions) {
+  return {{"kind", "learned"}, {"count", positions.count}};
+}
 
 std::uint64_t elements_of(const StoredTensor& tensor) {
   return static_cast<std::uint64_t>(

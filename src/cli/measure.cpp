@@ -14,9 +14,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
-int blocks_for(int context, int block_size) { return (context + block_size - 1) / block_size; }
+int blocks_for(int context, int block_size) {
+  return (context + block_size - 1) / block_size;
+}
 
 std::vector<int> pools(const ModelSpec& spec, int blocks) {
   return std::vector<int>(window_groups(spec).size(), blocks);
@@ -52,7 +56,8 @@ Measurer::Measurer(Decoder& decoder, Backend& backend, int batch, int context)
     : decoder_(decoder),
       backend_(backend),
       batch_(batch),
-      cache_(decoder.spec(), backend, pools(decoder.spec(), batch * blocks_for(context, block_size)), block_size),
+      cache_(decoder.spec(), backend, pools(decoder.spec(), batch * blocks_for(context, block_size)),
+             block_size),
       buffers_(backend,
                {.tokens = decoder.limits().max_tokens,
                 .sequences = batch,
@@ -122,10 +127,11 @@ Measurement Measurer::prompt(int tokens, int repeat) {
 }
 
 Measurement Measurer::generate(int tokens, int depth, int repeat, std::uint64_t token_bytes) {
-  Measurement out = {.test = depth == 0 ? fmt::format("tg{}", tokens) : fmt::format("tg{} @ d{}", tokens, depth),
-                     .batch = batch_,
-                     .tokens = tokens,
-                     .seconds = {}};
+  Measurement out = {
+      .test = depth == 0 ? fmt::format("tg{}", tokens) : fmt::format("tg{} @ d{}", tokens, depth),
+      .batch = batch_,
+      .tokens = tokens,
+      .seconds = {}};
   const ModelSpec& spec = decoder_.spec();
   double cache_bytes = 0.0;
   for (const int window : window_groups(spec)) {

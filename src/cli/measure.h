@@ -11,7 +11,7 @@
 namespace inferno {
 
 struct Measurement {
-  std::string test;             // llama-bench's names: pp512, tg128, tg128 @ d2048
+  std::string test;  // llama-bench's names: pp512, tg128, tg128 @ d2048
   int batch = 1;
   int tokens = 0;               // of each sequence, in one run
   std::vector<double> seconds;  // of each run
@@ -20,8 +20,8 @@ struct Measurement {
   double deviation() const;  // of tokens per second between runs
 };
 
-// Runs `batch` sequences through a decoder. Decoding reads the logits back and picks the best token each step,
-// as a real generation would.
+// Runs `batch` sequences through a decoder. Decoding reads the logits back and picks the best token each
+// step, as a real generation would.
 class Measurer {
  public:
   Measurer(Decoder& decoder, Backend& backend, int batch, int context);

@@ -39,8 +39,8 @@ enum class Layout {
 
 struct Naming {
   Slot slot;
-  // Without ".weight" or ".bias". As many as the decoder's parts (Q, K, V; gate, up), or one that holds them all
-  // stacked. "{}" is the layer's index; "{e}", where it stands, the expert's.
+  // Without ".weight" or ".bias". As many as the decoder's parts (Q, K, V; gate, up), or one that holds them
+  // all stacked. "{}" is the layer's index; "{e}", where it stands, the expert's.
   std::vector<std::string_view> tensors;
   Layout layout = Layout::out_in;
   bool interleaved = false;  // gate and up rows alternate; the loader sorts them

@@ -30,9 +30,9 @@ struct Widths {
 
 std::size_t row_elements(const ModelSpec& spec) {
   const Widths widths(spec);
-  return static_cast<std::size_t>(spec.width) * (widths.parallel ? 4 : 3) + static_cast<std::size_t>(widths.qkv) +
-         static_cast<std::size_t>(widths.attended) + static_cast<std::size_t>(widths.wide) +
-         static_cast<std::size_t>(widths.hidden);
+  return static_cast<std::size_t>(spec.width) * (widths.parallel ? 4 : 3) +
+         static_cast<std::size_t>(widths.qkv) + static_cast<std::size_t>(widths.attended) +
+         static_cast<std::size_t>(widths.wide) + static_cast<std::size_t>(widths.hidden);
 }
 
 int rotated_dims(const ModelSpec& spec) {
@@ -45,8 +45,10 @@ int rotated_dims(const ModelSpec& spec) {
 std::size_t workspace_bytes(const ModelSpec& spec, const DecoderLimits& limits, DType type) {
   const auto tokens = static_cast<std::size_t>(limits.max_tokens);
   const auto rows = static_cast<std::size_t>(limits.max_logit_rows);
-  const std::size_t logits = rows * (static_cast<std::size_t>(spec.vocab) + static_cast<std::size_t>(spec.width));
-  const std::size_t table = static_cast<std::size_t>(limits.context) * static_cast<std::size_t>(rotated_dims(spec));
+  const std::size_t logits =
+      rows * (static_cast<std::size_t>(spec.vocab) + static_cast<std::size_t>(spec.width));
+  const std::size_t table =
+      static_cast<std::size_t>(limits.context) * static_cast<std::size_t>(rotated_dims(spec));
   return (tokens * row_elements(spec) + logits) * size_of(type) + table * sizeof(float);
 }
 

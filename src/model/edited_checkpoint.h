@@ -18,7 +18,8 @@ class EditedCheckpoint final : public Checkpoint {
  public:
   // Tensors as `original_config` asks for; the config seen by the loader is `config`.
   EditedCheckpoint(std::string_view original_config, std::string_view config, std::string type = "llama")
-      : tensors_(random_checkpoint(parse_config(original_config, "test"), type, {.dense = WeightFormat::f32})),
+      : tensors_(
+            random_checkpoint(parse_config(original_config, "test"), type, {.dense = WeightFormat::f32})),
         config_(parse_config(config, "test")),
         type_(std::move(type)) {}
   explicit EditedCheckpoint(std::string_view config = tiny_llama_config) : EditedCheckpoint(config, config) {}

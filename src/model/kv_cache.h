@@ -1,4 +1,5 @@
-// Memory for keys and values, one pair of matrices for each layer. Who owns which block is the caller's affair.
+// Memory for keys and values, one pair of matrices for each layer. Who owns which block is the caller's
+// affair.
 #pragma once
 
 #include <span>

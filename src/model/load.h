@@ -25,7 +25,8 @@ struct LoadedModel {
   LoadReport report;
 };
 
-// `limits.context` 0 means the model's own. Error{invalid_request} when it is longer than the model was made for.
+// `limits.context` 0 means the model's own. Error{invalid_request} when it is longer than the model was made
+// for.
 LoadedModel load_model(const Checkpoint& checkpoint, Backend& backend, DecoderLimits limits);
 
 }  // namespace inferno

@@ -14,7 +14,8 @@
 namespace inferno {
 namespace {
 
-// Blocks made when they are read. Reads must begin and end at block borders, as the loader's whole tensors do.
+// Blocks made when they are read. Reads must begin and end at block borders, as the loader's whole tensors
+// do.
 class RandomSource final : public ByteSource {
  public:
   RandomSource(WeightFormat format, std::uint64_t bytes, float deviation, std::uint64_t seed)
@@ -92,14 +93,15 @@ class RandomCheckpoint final : public Checkpoint {
     std::int64_t experts, rows;
   };
 
-  void add_tensor(const SlotRequest& request, const NameChoice& choice, const std::string& name, Extent extent,
-                  const RandomWeights& weights) {
+  void add_tensor(const SlotRequest& request, const NameChoice& choice, const std::string& name,
+                  Extent extent, const RandomWeights& weights) {
     std::vector<std::int64_t> stacked;
     if (extent.experts > 0) stacked.push_back(extent.experts);
     if (request.is_vector) {
       const auto count = static_cast<std::size_t>(request.cols);
       const auto source = request.slot == Slot::sinks ? nullptr : ones(count);
-      put(name + ".weight", {WeightFormat::f32, {request.cols}, source, 0, count * sizeof(float)}, 1.0f, weights);
+      put(name + ".weight", {WeightFormat::f32, {request.cols}, source, 0, count * sizeof(float)}, 1.0f,
+          weights);
     } else {
       const WeightFormat format = format_for(request, weights);
       const bool transposed = choice.layout == Layout::in_out && block_elements(format) == 1;
@@ -133,7 +135,8 @@ class RandomCheckpoint final : public Checkpoint {
 
 }  // namespace
 
-std::unique_ptr<Checkpoint> random_checkpoint(Config config, std::string_view type, const RandomWeights& weights) {
+std::unique_ptr<Checkpoint> random_checkpoint(Config config, std::string_view type,
+                                              const RandomWeights& weights) {
   auto checkpoint = std::make_unique<RandomCheckpoint>(std::move(config), std::string(type));
   checkpoint->fill(weights);
   return checkpoint;

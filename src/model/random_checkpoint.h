@@ -1,5 +1,6 @@
-// A checkpoint that no file holds: the tensors a configuration asks for, filled with random weights when read.
-// It takes the ordinary way through the loader, so that what is measured on it is what a file would give.
+// A checkpoint that no file holds: the tensors a configuration asks for, filled with random weights when
+// read. It takes the ordinary way through the loader, so that what is measured on it is what a file would
+// give.
 #pragma once
 
 #include <memory>
@@ -15,8 +16,9 @@ struct RandomWeights {
   std::uint64_t seed = 1;
 };
 
-// Matrices whose rows are not whole blocks of the asked format are stored as q8_0, or bf16 where that does not
-// divide them either. Error{unsupported} for a config whose architecture nobody knows.
-std::unique_ptr<Checkpoint> random_checkpoint(Config config, std::string_view type, const RandomWeights& weights);
+// Matrices whose rows are not whole blocks of the asked format are stored as q8_0, or bf16 where that does
+// not divide them either. Error{unsupported} for a config whose architecture nobody knows.
+std::unique_ptr<Checkpoint> random_checkpoint(Config config, std::string_view type,
+                                              const RandomWeights& weights);
 
 }  // namespace inferno

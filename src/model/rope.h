@@ -1,4 +1,5 @@
-// Rotary angles: how a spec's scaling turns into frequencies, and frequencies into the table that kernels read.
+// Rotary angles: how a spec's scaling turns into frequencies, and frequencies into the table that kernels
+// read.
 #pragma once
 
 #include <vector>
@@ -12,8 +13,8 @@ struct RopeFrequencies {
   double attention_factor = 1.0;  // multiplies sines and cosines
 };
 
-// LongRoPE has two sets of factors. Hugging Face chooses by the length of each sequence; a batch mixes lengths,
-// so we choose once, by the context the decoder is made for.
+// LongRoPE has two sets of factors. Hugging Face chooses by the length of each sequence; a batch mixes
+// lengths, so we choose once, by the context the decoder is made for.
 bool uses_long_factors(const LongRopeScaling& scaling, int context);
 
 RopeFrequencies rope_frequencies(const Rope& rope, int context);

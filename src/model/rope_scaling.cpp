@@ -10,14 +10,14 @@ namespace inferno::arch {
 namespace {
 
 int original_context(const Config& c) {
-  return c.positive(
-      "rope_scaling.original_max_position_embeddings",
-      c.positive("original_max_position_embeddings", c.positive("max_position_embeddings")));
+  return c.positive("rope_scaling.original_max_position_embeddings",
+                    c.positive("original_max_position_embeddings", c.positive("max_position_embeddings")));
 }
 
 float positive_number(const Config& c, std::string_view key, float value) {
   if (value > 0.0f) return value;
-  fail(ErrorKind::corrupt, fmt::format("{}: \"{}\": expected a positive number, found {}", c.origin(), key, value));
+  fail(ErrorKind::corrupt,
+       fmt::format("{}: \"{}\": expected a positive number, found {}", c.origin(), key, value));
 }
 
 float required_positive(const Config& c, std::string_view key) {
@@ -33,8 +33,9 @@ YarnScaling yarn(const Config& c) {
   const float factor = required_positive(c, "rope_scaling.factor");
   const float top = c.number("rope_scaling.mscale", 0.0f);
   const float bottom = c.number("rope_scaling.mscale_all_dim", 0.0f);
-  const float derived = top != 0.0f && bottom != 0.0f ? magnitude_scale(factor, top) / magnitude_scale(factor, bottom)
-                                                      : magnitude_scale(factor, 1.0f);
+  const float derived = top != 0.0f && bottom != 0.0f
+                            ? magnitude_scale(factor, top) / magnitude_scale(factor, bottom)
+                            : magnitude_scale(factor, 1.0f);
   return {.factor = factor,
           .beta_fast = c.number("rope_scaling.beta_fast", 32.0f),
           .beta_slow = c.number("rope_scaling.beta_slow", 1.0f),
@@ -45,7 +46,8 @@ YarnScaling yarn(const Config& c) {
 
 LongRopeScaling long_rope(const Config& c) {
   const int original = original_context(c);
-  const float stretch = static_cast<float>(c.positive("max_position_embeddings")) / static_cast<float>(original);
+  const float stretch =
+      static_cast<float>(c.positive("max_position_embeddings")) / static_cast<float>(original);
   const float factor = c.number("rope_scaling.factor", stretch);
   const float derived =
       factor <= 1.0f ? 1.0f : std::sqrt(1.0f + std::log(factor) / std::log(static_cast<float>(original)));
@@ -62,10 +64,10 @@ LongRopeScaling long_rope(const Config& c) {
 RopeScaling rope_scaling(const Config& c) {
   // Some exporters repeat theta inside; both places mean the same.
   c.ignore("rope_scaling.rope_theta");
-  if (c.has("rope_scaling.freq_factors")) return FactorScaling{c.numbers("rope_scaling.freq_factors")};
   const std::string kind = c.text("rope_scaling.rope_type", c.text("rope_scaling.type", "default"));
   c.ignore("rope_scaling.type");
   if (kind == "default" || kind == "none") return NoScaling{};
+  if (kind == "freq_factors") return FactorScaling{c.numbers("rope_scaling.freq_factors")};
   if (kind == "linear") return LinearScaling{required_positive(c, "rope_scaling.factor")};
   if (kind == "llama3") {
     return Llama3Scaling{required_positive(c, "rope_scaling.factor"),

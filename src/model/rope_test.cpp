@@ -38,7 +38,8 @@ TEST(Rope, LinearScalingDividesEveryFrequency) {
 TEST(Rope, Llama3LeavesShortWavesAndStretchesLongOnes) {
   Rope rope = plain(64, 500000.0f);
   rope.scaling = Llama3Scaling{8.0f, 1.0f, 4.0f, 8192};
-  const auto scaled = rope_frequencies(rope, 16).inverse, before = rope_frequencies(plain(64, 500000.0f), 16).inverse;
+  const auto scaled = rope_frequencies(rope, 16).inverse,
+             before = rope_frequencies(plain(64, 500000.0f), 16).inverse;
   EXPECT_DOUBLE_EQ(scaled.front(), before.front());
   EXPECT_DOUBLE_EQ(scaled.back(), before.back() / 8.0);
   for (std::size_t i = 0; i < scaled.size(); ++i) {

@@ -11,7 +11,9 @@
 namespace inferno {
 namespace {
 
-int blocks_for(int context, int block_size) { return (context + block_size - 1) / block_size; }
+int blocks_for(int context, int block_size) {
+  return (context + block_size - 1) / block_size;
+}
 
 std::vector<int> equal_pools(const ModelSpec& spec, int blocks) {
   return std::vector<int>(window_groups(spec).size(), blocks);
@@ -24,7 +26,8 @@ Runner::Runner(Decoder& decoder, Backend& backend, int context)
       backend_(backend),
       context_(context),
       blocks_(static_cast<std::size_t>(blocks_for(context, block_size))),
-      cache_(decoder.spec(), backend, equal_pools(decoder.spec(), blocks_for(context, block_size)), block_size),
+      cache_(decoder.spec(), backend, equal_pools(decoder.spec(), blocks_for(context, block_size)),
+             block_size),
       buffers_(backend,
                {.tokens = decoder.limits().max_tokens,
                 .sequences = 1,
@@ -55,8 +58,8 @@ std::vector<float> Runner::feed(std::span<const TokenId> tokens, int rows) {
     const int quiet = std::max(0, total - rows - done);  // tokens before the first that needs logits
     const int count = quiet > 0 ? std::min(limits.max_tokens, quiet)
                                 : std::min({limits.max_tokens, limits.max_logit_rows, total - done});
-    step(tokens.subspan(static_cast<std::size_t>(done), static_cast<std::size_t>(count)), quiet > 0 ? 0 : count,
-         logits);
+    step(tokens.subspan(static_cast<std::size_t>(done), static_cast<std::size_t>(count)),
+         quiet > 0 ? 0 : count, logits);
     done += count;
   }
   return logits;

@@ -22,7 +22,8 @@ struct SlotRequest {
 // Every weight of the model, in the order in which the decoder meets them.
 std::vector<SlotRequest> slot_requests(const ModelSpec& spec);
 
-// The names to try, in order of preference; none when such files cannot hold that weight. "{}" is already the layer; "{e}" is left for the expert.
+// The names to try, in order of preference; none when such files cannot hold that weight. "{}" is already the
+// layer; "{e}" is left for the expert.
 struct NameChoice {
   std::vector<std::string> tensors;
   Layout layout = Layout::out_in;

@@ -58,7 +58,8 @@ const StepInputs& StepBuffers::fill(std::span<const StepSlice> slices) {
       const std::span<const int> blocks = slice.blocks[group];
       for (int i = 0; i < static_cast<int>(slice.tokens.size()); ++i) {
         const int position = slice.start + i;
-        slots.push_back(blocks[static_cast<std::size_t>(position / block_size)] * block_size + position % block_size);
+        slots.push_back(blocks[static_cast<std::size_t>(position / block_size)] * block_size +
+                        position % block_size);
       }
       table.insert(table.end(), blocks.begin(), blocks.end());
       table.resize(table.size() + static_cast<std::size_t>(limits_.blocks_per_sequence) - blocks.size(), -1);

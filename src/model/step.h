@@ -12,8 +12,8 @@ namespace inferno {
 // The part of one sequence that runs in this step.
 struct StepSlice {
   std::span<const TokenId> tokens;
-  int start = 0;                            // position of the first of them
-  int logits = 0;                           // how many of the last ones need logits
+  int start = 0;                             // position of the first of them
+  int logits = 0;                            // how many of the last ones need logits
   std::vector<std::span<const int>> blocks;  // for each window group, the sequence's block table
 };
 

@@ -10,7 +10,8 @@ namespace inferno {
 namespace {
 
 bool ends_with_any(std::string_view name, std::initializer_list<std::string_view> endings) {
-  return std::any_of(endings.begin(), endings.end(), [&](std::string_view end) { return name.ends_with(end); });
+  return std::any_of(endings.begin(), endings.end(),
+                     [&](std::string_view end) { return name.ends_with(end); });
 }
 
 // Finds the tensors of one slot and says what is wrong with them.
@@ -66,7 +67,8 @@ class Planner {
     std::vector<NameChoice> choices = names_for(request, arch_, checkpoint_.container());
     if (request.slot == Slot::embedding && spec_.tied_head) {
       // Of two names for one matrix, some exporters keep only the head's.
-      const std::vector<NameChoice> head = names_for({.slot = Slot::head, .parts = {}}, arch_, checkpoint_.container());
+      const std::vector<NameChoice> head =
+          names_for({.slot = Slot::head, .parts = {}}, arch_, checkpoint_.container());
       choices.insert(choices.end(), head.begin(), head.end());
     }
     PlannedSlot slot = {.request = request, .parts = {}};
@@ -113,7 +115,8 @@ class Planner {
       problem("{}: the experts of one layer are stored in different formats", part.names.front());
     }
     const bool rotated = request.slot == Slot::qkv && index < 2 && choice.tensors.size() == 3;
-    if (rotated && checkpoint_.container() == Container::gguf && arch_.gguf_rows == GgufRows::rotary_neighbours) {
+    if (rotated && checkpoint_.container() == Container::gguf &&
+        arch_.gguf_rows == GgufRows::rotary_neighbours) {
       const AttentionSpec& a = spec_.blocks[static_cast<std::size_t>(request.layer)].attention;
       part.rotary_heads = index == 0 ? a.heads : a.kv_heads;
     }
@@ -146,7 +149,8 @@ class Planner {
     }
   }
 
-  void wrong_shape(const std::string& name, const StoredTensor& tensor, const std::vector<std::int64_t>& expected) {
+  void wrong_shape(const std::string& name, const StoredTensor& tensor,
+                   const std::vector<std::int64_t>& expected) {
     problem("{}: expected [{}], found [{}]", name, fmt::join(expected, ", "), fmt::join(tensor.shape, ", "));
   }
 

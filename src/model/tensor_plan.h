@@ -19,7 +19,8 @@ struct PlannedPart {
   int experts = 0;                   // 0: no experts
   bool transposed = false;
   bool interleaved = false;
-  int rotary_heads = 0;  // > 0: rows of each head alternate between its halves, as GGUF stores Llama's Q and K
+  int rotary_heads =
+      0;  // > 0: rows of each head alternate between its halves, as GGUF stores Llama's Q and K
 };
 
 struct PlannedSlot {
@@ -36,7 +37,8 @@ struct TensorPlan {
 TensorPlan plan_tensors(const ModelSpec& spec, const Architecture& arch, const Checkpoint& checkpoint);
 
 // Tensors that nothing asked for and that are not known to be harmless leftovers (masks, cached frequencies).
-std::vector<std::string> unused_tensors(const TensorPlan& plan, const ModelSpec& spec, const Checkpoint& checkpoint);
+std::vector<std::string> unused_tensors(const TensorPlan& plan, const ModelSpec& spec,
+                                        const Checkpoint& checkpoint);
 
 // The part's bytes in the decoder's order: [experts, rows, cols] in the stored format.
 std::vector<std::byte> read_part(const PlannedPart& part, int cols);

@@ -33,8 +33,8 @@ std::vector<int> row_order(const PlannedPart& part) {
 void reorder(std::span<std::byte> matrix, const std::vector<int>& order, std::size_t row_bytes) {
   const std::vector<std::byte> source(matrix.begin(), matrix.end());
   for (std::size_t row = 0; row < order.size(); ++row) {
-    std::memcpy(matrix.data() + row * row_bytes, source.data() + static_cast<std::size_t>(order[row]) * row_bytes,
-                row_bytes);
+    std::memcpy(matrix.data() + row * row_bytes,
+                source.data() + static_cast<std::size_t>(order[row]) * row_bytes, row_bytes);
   }
 }
 
@@ -71,7 +71,8 @@ std::vector<std::byte> read_part(const PlannedPart& part, int cols) {
   for (std::size_t matrix = 0; matrix < matrices; ++matrix) {
     const auto one = std::span(bytes).subspan(matrix * matrix_bytes, matrix_bytes);
     if (part.transposed) {
-      transpose(one, static_cast<std::size_t>(part.rows), static_cast<std::size_t>(cols), block_bytes(format));
+      transpose(one, static_cast<std::size_t>(part.rows), static_cast<std::size_t>(cols),
+                block_bytes(format));
     }
     if (!order.empty()) reorder(one, order, row_bytes);
   }

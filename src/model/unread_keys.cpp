@@ -11,20 +11,47 @@ namespace {
 
 // Words of keys about the forward pass.
 constexpr std::array suspicious = {
-    std::string_view("rope"),       std::string_view("rotary"),     std::string_view("attention"),
-    std::string_view("attn"),       std::string_view("window"),     std::string_view("scale"),
-    std::string_view("scaling"),    std::string_view("multiplier"), std::string_view("softcap"),
-    std::string_view("norm"),       std::string_view("bias"),       std::string_view("clip"),
-    std::string_view("clamp"),      std::string_view("alibi"),      std::string_view("expert"),
-    std::string_view("moe"),        std::string_view("router"),     std::string_view("mlp"),
-    std::string_view("activation"), std::string_view("residual"),   std::string_view("parallel"),
-    std::string_view("logit"),      std::string_view("head"),       std::string_view("layer_types"),
-    std::string_view("mamba"),      std::string_view("ssm"),        std::string_view("conv"),
-    std::string_view("lora"),       std::string_view("position"),   std::string_view("sink"),
-    std::string_view("kv_"),        std::string_view("qk_"),        std::string_view("query_"),
-    std::string_view("hidden_act"), std::string_view("embedding"),  std::string_view("limit"),
-    std::string_view("linear_"),    std::string_view("shared"),     std::string_view("interleave"),
-    std::string_view("chunk"),      std::string_view("temperature_tuning"),
+    std::string_view("rope"),
+    std::string_view("rotary"),
+    std::string_view("attention"),
+    std::string_view("attn"),
+    std::string_view("window"),
+    std::string_view("scale"),
+    std::string_view("scaling"),
+    std::string_view("multiplier"),
+    std::string_view("softcap"),
+    std::string_view("norm"),
+    std::string_view("bias"),
+    std::string_view("clip"),
+    std::string_view("clamp"),
+    std::string_view("alibi"),
+    std::string_view("expert"),
+    std::string_view("moe"),
+    std::string_view("router"),
+    std::string_view("mlp"),
+    std::string_view("activation"),
+    std::string_view("residual"),
+    std::string_view("parallel"),
+    std::string_view("logit"),
+    std::string_view("head"),
+    std::string_view("layer_types"),
+    std::string_view("mamba"),
+    std::string_view("ssm"),
+    std::string_view("conv"),
+    std::string_view("lora"),
+    std::string_view("position"),
+    std::string_view("sink"),
+    std::string_view("kv_"),
+    std::string_view("qk_"),
+    std::string_view("query_"),
+    std::string_view("hidden_act"),
+    std::string_view("embedding"),
+    std::string_view("limit"),
+    std::string_view("linear_"),
+    std::string_view("shared"),
+    std::string_view("interleave"),
+    std::string_view("chunk"),
+    std::string_view("temperature_tuning"),
 };
 
 // Keys about training, saving, generating, other heads, or what the tensors already say.
@@ -85,12 +112,17 @@ constexpr std::array bookkeeping = {
 };
 
 constexpr std::array bookkeeping_prefixes = {
-    std::string_view("quantization_config."), std::string_view("task_specific_params."),
-    std::string_view("auto_map."),            std::string_view("id2label."),
-    std::string_view("label2id."),            std::string_view("summary_"),
+    std::string_view("quantization_config."),
+    std::string_view("task_specific_params."),
+    std::string_view("auto_map."),
+    std::string_view("id2label."),
+    std::string_view("label2id."),
+    std::string_view("summary_"),
 };
 
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
 
 bool is_bookkeeping(std::string_view key) {
   return std::find(bookkeeping.begin(), bookkeeping.end(), key) != bookkeeping.end() ||
@@ -103,7 +135,9 @@ bool is_neutral(const Config::Value& value) {
   struct Neutral {
     bool operator()(bool flag) const { return !flag; }
     bool operator()(double number) const { return number == 0.0 || number == 1.0; }
-    bool operator()(const std::string& text) const { return text.empty() || text == "none" || text == "default"; }
+    bool operator()(const std::string& text) const {
+      return text.empty() || text == "none" || text == "default";
+    }
     bool operator()(const std::vector<std::string>& list) const { return list.empty(); }
     bool operator()(const std::vector<double>& list) const { return list.empty(); }
   };

@@ -104,7 +104,8 @@ class Binder {
     Linear out;
     for (const PlannedPart& part : slot.parts) {
       out.parts.push_back(pack(part, slot.request.cols));
-      out_.report.token_bytes += last_bytes_ * active_share(slot.request).first / active_share(slot.request).second;
+      out_.report.token_bytes +=
+          last_bytes_ * active_share(slot.request).first / active_share(slot.request).second;
     }
     if (slot.request.bias) {
       const std::vector<float> bias = read_biases(slot);
@@ -156,7 +157,8 @@ class Binder {
 
 }  // namespace
 
-BoundModel bind(const ModelSpec& spec, const Architecture& arch, const Checkpoint& checkpoint, Backend& backend) {
+BoundModel bind(const ModelSpec& spec, const Architecture& arch, const Checkpoint& checkpoint,
+                Backend& backend) {
   TensorPlan plan = plan_tensors(spec, arch, checkpoint);
   for (const std::string& name : unused_tensors(plan, spec, checkpoint)) {
     plan.problems.push_back(fmt::format("{}: nothing in this architecture uses it", name));

@@ -32,6 +32,7 @@ class MergeTable {
   void add(TokenId left, TokenId right, TokenId result, std::uint32_t rank);
   // Rank in the high half, resulting token in the low half; FlatMap::none when the pair does not merge.
   std::uint64_t find(TokenId left, TokenId right) const { return pairs_.find(key(left, right)); }
+  void prefetch(TokenId left, TokenId right) const { pairs_.prefetch(key(left, right)); }
 
  private:
   static std::uint64_t key(TokenId left, TokenId right) {

@@ -30,7 +30,7 @@ class FlatMap {
     place(key, value);
   }
 
-  std::size_t size() const { return size_; }
+  void prefetch(std::uint64_t key) const { __builtin_prefetch(&slots_[home(key)]); }
 
  private:
   struct Slot {

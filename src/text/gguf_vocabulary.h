@@ -21,20 +21,20 @@ enum class GgufTokenType : std::int32_t {
 };
 
 struct GgufVocabulary {
-  std::string file;   // for error messages
-  std::string model;  // tokenizer.ggml.model: gpt2, llama, t5
-  std::string pre;    // tokenizer.ggml.pre: which split pattern; empty when absent
-  std::vector<std::string> tokens;
-  std::vector<float> scores;              // empty, or one per token
-  std::vector<std::int32_t> token_types;  // empty, or one per token
-  std::vector<std::string> merges;        // "left right", best first
-  std::optional<TokenId> bos;
-  std::optional<TokenId> eos;
-  std::optional<TokenId> unknown;
-  std::vector<TokenId> other_end_tokens;  // eot, eom
-  std::optional<bool> add_bos;
-  std::optional<bool> add_eos;
-  std::optional<bool> add_space_prefix;
+  std::string file = {};   // for error messages
+  std::string model = {};  // tokenizer.ggml.model: gpt2, llama, t5
+  std::string pre;         // tokenizer.ggml.pre: which split pattern = {}; empty when absent
+  std::vector<std::string> tokens = {};
+  std::vector<float> scores = {};              // empty, or one per token
+  std::vector<std::int32_t> token_types = {};  // empty, or one per token
+  std::vector<std::string> merges = {};        // "left right", best first
+  std::optional<TokenId> bos = {};
+  std::optional<TokenId> eos = {};
+  std::optional<TokenId> unknown = {};
+  std::vector<TokenId> other_end_tokens = {};  // eot, eom
+  std::optional<bool> add_bos = {};
+  std::optional<bool> add_eos = {};
+  std::optional<bool> add_space_prefix = {};
 };
 
 }  // namespace inferno

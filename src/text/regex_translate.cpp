@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "text/regex.h"
@@ -100,14 +101,20 @@ class Translation {
     while (at_ < in_.size()) {
       const char c = in_[at_];
       if (c == '\\') {
+        atom_ = out_.size();
         escape(/*in_class=*/false);
       } else if (c == '[') {
-        begin_class();
+        atom_ = out_.size();
+        class_body();
       } else if (c == '(') {
+        groups_.push_back(out_.size());
         group();
+      } else if (c == ')') {
+        close();
+      } else if (c == '{') {
+        interval();
       } else {
-        out_.push_back(c);
-        ++at_;
+        literal(c);
       }
     }
     return std::move(out_);
@@ -129,9 +136,46 @@ class Translation {
     for (; at_ < end; ++at_) out_.push_back(in_[at_] == 'm' ? 's' : in_[at_]);
   }
 
-  void begin_class() {
-    class_body();
-    if (at_ == in_.size() && depth_ > 0) refuse("a class without an end");
+  void close() {
+    if (!groups_.empty()) {
+      atom_ = groups_.back();
+      groups_.pop_back();
+    }
+    out_.push_back(in_[at_++]);
+  }
+
+  void literal(char c) {
+    const bool continues = (static_cast<unsigned char>(c) & 0xC0) == 0x80;
+    const bool quantifies = c == '*' || c == '+' || c == '?';
+    if (!continues && !quantifies) atom_ = out_.size();
+    out_.push_back(c);
+    ++at_;
+  }
+
+  // {n,m}. Behind it `+` repeats the whole instead of making it possessive, and `?` behind {n} makes it
+  // optional; {,m} begins at 0.
+  void interval() {
+    std::size_t end = at_ + 1;
+    const auto digits = [&] {
+      const std::size_t begin = end;
+      while (end < in_.size() && in_[end] >= '0' && in_[end] <= '9') ++end;
+      return in_.substr(begin, end - begin);
+    };
+    const std::string_view least = digits();
+    const bool comma = end < in_.size() && in_[end] == ',';
+    if (comma) ++end;
+    const std::string_view most = comma ? digits() : std::string_view{};
+    if (end >= in_.size() || in_[end] != '}' || (least.empty() && most.empty())) return literal('{');
+    const std::string count = fmt::format("{{{}{}{}}}", least.empty() ? "0" : least, comma ? "," : "", most);
+    at_ = end + 1;
+    const char behind = at_ < in_.size() ? in_[at_] : '\0';
+    if (behind != '+' && (behind != '?' || comma)) {
+      out_ += count;
+      return;
+    }
+    out_.insert(atom_, "(?:");
+    out_ += fmt::format("{}){}", count, behind);
+    ++at_;
   }
 
   // From '[' to its ']'. A nested class is a union, so its brackets can go.
@@ -196,6 +240,13 @@ class Translation {
       case 'S': at_ += 2; return put_class(not_space_class, in_class);
       case 'w': at_ += 2; return put_class(word_class, in_class);
       case 'h': at_ += 2; return put_class(hex_class, in_class);
+      case 'b':
+      case 'B':
+        if (in_class) break;
+        at_ += 2;
+        out_ += fmt::format("(?:(?<=[{0}])(?{1}[{0}])|(?<![{0}])(?{2}[{0}]))", word_class,
+                            c == 'b' ? "!" : "=", c == 'b' ? "=" : "!");
+        return;
       case 'W':
         if (in_class) refuse("\\W in a class");
         at_ += 2;
@@ -245,7 +296,9 @@ class Translation {
 
   std::string_view in_;
   std::size_t at_ = 0;
-  int depth_ = 0;
+  int depth_ = 0;                    // of classes inside each other
+  std::size_t atom_ = 0;             // where in out_ the thing begins that a quantifier would repeat
+  std::vector<std::size_t> groups_;  // where in out_ the open groups begin
   std::string out_;
 };
 

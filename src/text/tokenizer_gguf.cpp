@@ -11,6 +11,7 @@
 #include "text/byte_alphabet.h"
 #include "text/decoder.h"
 #include "text/gguf_patterns.h"
+#include "text/merge_loader.h"
 #include "text/pipeline.h"
 #include "text/utf8.h"
 
@@ -100,6 +101,7 @@ Vocabulary ordinary_pieces(const GgufVocabulary& vocabulary, bool byte_level) {
 
 MergeTable listed_merges(const GgufVocabulary& vocabulary, const Vocabulary& pieces) {
   MergeTable merges(vocabulary.merges.size());
+  MergeLoader loader(pieces, merges);
   std::string left;
   std::string right;
   for (std::size_t rank = 0; rank < vocabulary.merges.size(); ++rank) {
@@ -113,13 +115,10 @@ MergeTable listed_merges(const GgufVocabulary& vocabulary, const Vocabulary& pie
     const bool readable = byte_alphabet::read(left, both.substr(0, space)) &&
                           byte_alphabet::read(right, both.substr(space + 1));
     if (!readable) continue;  // bytes never look like this
-    const TokenId first = pieces.lookup(left);
-    const TokenId second = pieces.lookup(right);
-    const TokenId result = pieces.lookup(left + right);
-    // llama.cpp's converters keep merges whose pieces were renamed; without all three nothing can merge.
-    if (first >= 0 && second >= 0 && result >= 0)
-      merges.add(first, second, result, static_cast<std::uint32_t>(rank));
+    loader.add(left, right, static_cast<std::uint32_t>(rank));
   }
+  // llama.cpp's converters keep merges whose pieces were renamed; without all three nothing can merge.
+  loader.finish();
   return merges;
 }
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "text/bpe.h"
 #include "text/byte_alphabet.h"
+#include "text/merge_loader.h"
 #include "text/unigram.h"
 
 namespace inferno {
@@ -128,6 +129,7 @@ class BpeReader {
   void read_merges() {
     const JsonValue merges = json_["merges"].array();
     merges_ = MergeTable(merges.size());
+    MergeLoader loader(vocabulary_, merges_);
     std::uint32_t rank = 0;
     for (const auto& merge : merges.raw().GetArray()) {
       if (merge.IsString()) {
@@ -135,32 +137,39 @@ class BpeReader {
         const std::size_t space = both.find(' ');
         if (space == std::string_view::npos || both.find(' ', space + 1) != std::string_view::npos)
           bad_merge(rank);
-        add_merge(both.substr(0, space), both.substr(space + 1), rank);
+        add_merge(loader, both.substr(0, space), both.substr(space + 1), rank);
       } else if (merge.IsArray() && merge.Size() == 2 && merge[0].IsString() && merge[1].IsString()) {
-        add_merge(text_of(merge[0]), text_of(merge[1]), rank);
+        add_merge(loader, text_of(merge[0]), text_of(merge[1]), rank);
       } else {
         bad_merge(rank);
       }
       ++rank;
     }
+    check_missing(loader.finish());
   }
 
   [[noreturn]] void bad_merge(std::uint32_t rank) const {
     fail(ErrorKind::corrupt, fmt::format("{}.merges[{}]: expected two pieces", json_.where(), rank));
   }
 
-  // -1 for a control token, which nothing merges into.
-  TokenId piece_id(std::string_view piece, std::uint32_t rank) const {
-    const TokenId id = vocabulary_.lookup(piece);
-    if (id >= 0) return id;
+  // A merge into or from a control token never happens; any other piece must be known.
+  void check_missing(const std::vector<MergeLoader::Missing>& missing) const {
+    if (missing.empty()) return;
+    std::unordered_set<std::string> control;
+    std::string bytes;
     for (const AddedToken& token : added_) {
-      if (control_.contains(token.id) && token.content == piece) return -1;
+      if (!control_.contains(token.id)) continue;
+      control.insert(byte_level_ && byte_alphabet::read(bytes, token.content) ? bytes : token.content);
     }
-    fail(ErrorKind::corrupt,
-         fmt::format("{}.merges[{}]: the vocabulary has no piece `{}`", json_.where(), rank, piece));
+    for (const MergeLoader::Missing& merge : missing) {
+      if (control.contains(merge.piece)) continue;
+      fail(ErrorKind::corrupt,
+           fmt::format("{}.merges[{}]: the vocabulary has no piece `{}`", json_.where(), merge.rank,
+                       byte_level_ ? byte_alphabet::write(merge.piece) : merge.piece));
+    }
   }
 
-  void add_merge(std::string_view left, std::string_view right, std::uint32_t rank) {
+  void add_merge(MergeLoader& loader, std::string_view left, std::string_view right, std::uint32_t rank) {
     if (!byte_level_) {
       merges_across_words_ = merges_across_words_ || (right.starts_with("▁") && !left.ends_with("▁"));
     } else if (!byte_alphabet::read(left_, left) || !byte_alphabet::read(right_, right)) {
@@ -170,11 +179,7 @@ class BpeReader {
       left = left_;
       right = right_;
     }
-    both_.assign(left).append(right);
-    const TokenId first = piece_id(left, rank);
-    const TokenId second = piece_id(right, rank);
-    const TokenId result = piece_id(both_, rank);
-    if (first >= 0 && second >= 0 && result >= 0) merges_.add(first, second, result, rank);
+    loader.add(left, right, rank);
   }
 
   std::optional<TokenId> unknown() const {
@@ -213,7 +218,6 @@ class BpeReader {
   bool merges_across_words_ = false;
   std::string left_;
   std::string right_;
-  std::string both_;
 };
 
 JsonModel read_unigram(const JsonValue& json, const std::vector<AddedToken>& added) {

@@ -44,9 +44,7 @@ Unigram::Unigram(std::span<const UnigramPiece> pieces, std::optional<TokenId> un
     }
     scores_.push_back(piece.score);
     lowest = std::min(lowest, piece.score);
-    const bool is_unknown = unknown_ == static_cast<TokenId>(i);
-    if (piece.usable && !is_unknown && !piece.text.empty())
-      trie_.add(piece.text, static_cast<std::int32_t>(i));
+    if (piece.usable && !piece.text.empty()) trie_.add(piece.text, static_cast<std::int32_t>(i));
     for (std::size_t byte = 0; byte_fallback && piece.text.size() == 6 && byte < 256; ++byte) {
       if (piece.text == fmt::format("<0x{:02X}>", byte)) fallback_[byte] = static_cast<TokenId>(i);
     }
@@ -85,7 +83,7 @@ void Unigram::encode(std::vector<TokenId>& out, std::string_view piece) const {
   bool in_unknown = false;
   for (const std::size_t end : ends) {
     const Step& step = best[end];
-    if (step.token < 0) {
+    if (step.token < 0 || step.token == unknown_) {
       if (!in_unknown) unknown_from = step.from;
       in_unknown = true;
       continue;
@@ -98,6 +96,7 @@ void Unigram::encode(std::vector<TokenId>& out, std::string_view piece) const {
 }
 
 void Unigram::append_unknown(std::vector<TokenId>& out, std::string_view text) const {
+  if (const TokenId spelled_out = trie_.find(text); spelled_out >= 0) return out.push_back(spelled_out);
   const bool as_bytes = byte_fallback_ && std::ranges::all_of(text, [this](char c) {
                           return fallback_[static_cast<unsigned char>(c)] >= 0;
                         });

@@ -38,6 +38,15 @@ class TokenTexts {
   std::string arena_;
 };
 
+// What a piece is found by. Half a million lookups happen while loading, each a cache miss unless several are
+// under way at once: hence a key that can be prefetched before it is used.
+struct PieceKey {
+  std::uint64_t hash = 0;
+  std::uint64_t head = 0;   // the first eight bytes
+  std::uint32_t check = 0;  // hash bits and the length, as far as a byte holds it
+};
+PieceKey key_of(std::string_view piece);
+
 // Pieces in the form the model looks them up: raw bytes for byte-level vocabularies, text for others.
 class Vocabulary {
  public:
@@ -49,17 +58,24 @@ class Vocabulary {
     return id < 0 ? std::nullopt : std::optional(id);
   }
   // -1 when there is no such piece; for the inner loops.
-  TokenId lookup(std::string_view piece) const;
+  TokenId lookup(std::string_view piece) const { return lookup(key_of(piece), piece); }
+  TokenId lookup(const PieceKey& key, std::string_view piece) const;
+  void prefetch(const PieceKey& key) const { __builtin_prefetch(&slots_[key.hash & (slots_.size() - 1)]); }
   std::string_view piece(TokenId id) const { return texts_.text(id); }
   bool has(TokenId id) const { return texts_.has(id); }
   int size() const { return texts_.size(); }
-  std::size_t pieces() const { return count_; }
 
  private:
+  // Pieces up to eight bytes, which most are, are compared without a look at their text.
   struct Slot {
-    std::uint32_t tag = 0;  // high hash bits, so that most mismatches cost no look at the text
+    std::uint64_t head = 0;
+    std::uint32_t check = 0;
     TokenId id = -1;
   };
+  bool matches(const Slot& slot, const PieceKey& key, std::string_view piece) const {
+    return slot.head == key.head && slot.check == key.check &&
+           (piece.size() <= 8 || texts_.text(slot.id) == piece);
+  }
   TokenTexts texts_;
   std::vector<Slot> slots_;
   std::size_t count_ = 0;

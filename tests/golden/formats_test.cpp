@@ -28,7 +28,8 @@ constexpr std::string_view expert_config = R"({
 
 std::vector<float> logits_of(const Checkpoint& checkpoint) {
   const auto backend = make_cpu_backend(2);
-  LoadedModel model = load_model(checkpoint, *backend, {.max_tokens = 32, .max_logit_rows = 8, .context = 40});
+  LoadedModel model =
+      load_model(checkpoint, *backend, {.max_tokens = 32, .max_logit_rows = 8, .context = 40});
   Runner runner(*model.decoder, *backend, 40);
   std::vector<TokenId> tokens;
   for (int i = 0; i < 37; ++i) tokens.push_back((i * 71 + 5) % 300);
@@ -72,8 +73,8 @@ INSTANTIATE_TEST_SUITE_P(Formats, Format, ::testing::ValuesIn(weight_formats()),
 
 // What reference files lack: weights of eight bits, doubles, several shards of several types.
 TEST(Safetensors, WithMixedTypesInSeveralShardsGiveTheSameLogits) {
-  const auto checkpoint =
-      random_checkpoint(parse_config(dense_config, "test"), "llama", {.dense = WeightFormat::f8_e4m3, .seed = 9});
+  const auto checkpoint = random_checkpoint(parse_config(dense_config, "test"), "llama",
+                                            {.dense = WeightFormat::f8_e4m3, .seed = 9});
   const ScratchFolder folder;
   std::vector<std::vector<SafetensorsData>> shards(3);
   const std::vector<std::string> names = checkpoint->names();

@@ -75,8 +75,8 @@ const std::map<std::string, std::string> layer_names = {
 class Twin {
  public:
   Twin(const Checkpoint& original, const TwinOptions& options) : from_(original), options_(options) {
-    const std::map<std::string, std::string> types = {{"mistral", "llama"}, {"mixtral", "llama"}, {"phi", "phi2"},
-                                                      {"qwen3_moe", "qwen3moe"}};
+    const std::map<std::string, std::string> types = {
+        {"mistral", "llama"}, {"mixtral", "llama"}, {"phi", "phi2"}, {"qwen3_moe", "qwen3moe"}};
     const std::string type(original.architecture());
     arch_ = types.contains(type) ? types.at(type) : type;
     permutes_ = arch_ == "llama" || arch_.starts_with("granite");
@@ -119,8 +119,10 @@ class Twin {
       for (const std::string ending : {".weight", ".bias"}) {
         if (!from_.find(source + from + ending)) continue;
         Data data = read(from_, source + from + ending);
-        if (permutes_ && to == "attn_q") data = pair_neighbours(data, from_.config().integer("num_attention_heads"));
-        if (permutes_ && to == "attn_k") data = pair_neighbours(data, from_.config().integer("num_key_value_heads"));
+        if (permutes_ && to == "attn_q")
+          data = pair_neighbours(data, from_.config().integer("num_attention_heads"));
+        if (permutes_ && to == "attn_k")
+          data = pair_neighbours(data, from_.config().integer("num_key_value_heads"));
         add(target + to + ending, std::move(data));
       }
     }
@@ -130,7 +132,8 @@ class Twin {
   }
 
   // One tensor for each expert becomes one tensor for all.
-  void stack_experts(const std::string& prefix, const std::vector<std::string>& parts, const std::string& target) {
+  void stack_experts(const std::string& prefix, const std::vector<std::string>& parts,
+                     const std::string& target) {
     const std::vector<std::string> names = {"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"};
     for (std::size_t part = 0; part < parts.size(); ++part) {
       Data all = {};
@@ -170,13 +173,17 @@ class Twin {
     Data factors = {WeightFormat::f32, {head / 2}, {}};
     for (int i = 0; i < head / 2; ++i) {
       const double frequency = std::pow(c.number("rope_theta"), -2.0 * i / head);
-      const double turns = c.number("rope_scaling.original_max_position_embeddings") * frequency / (2.0 * 3.14159265358979323846);
-      const double low = c.number("rope_scaling.low_freq_factor"), high = c.number("rope_scaling.high_freq_factor");
+      const double turns = c.number("rope_scaling.original_max_position_embeddings") * frequency /
+                           (2.0 * 3.14159265358979323846);
+      const double low = c.number("rope_scaling.low_freq_factor"),
+                   high = c.number("rope_scaling.high_freq_factor");
       const double factor = c.number("rope_scaling.factor");
       const double blend = (turns - low) / (high - low);
       double divisor = 1.0;
-      if (turns < low) divisor = factor;
-      else if (turns <= high) divisor = 1.0 / ((1.0 - blend) / factor + blend);
+      if (turns < low)
+        divisor = factor;
+      else if (turns <= high)
+        divisor = 1.0 / ((1.0 - blend) / factor + blend);
       const auto value = static_cast<float>(divisor);
       const auto* bytes = reinterpret_cast<const std::byte*>(&value);
       factors.bytes.insert(factors.bytes.end(), bytes, bytes + sizeof(value));
@@ -213,7 +220,8 @@ class Twin {
     real("residual_scale", "residual_multiplier");
     real("attention.scale", "attention_multiplier");
     real("logit_scale", "logits_scaling");
-    const int head = c.has("head_dim") ? c.integer("head_dim") : c.integer("hidden_size") / c.integer("num_attention_heads");
+    const int head = c.has("head_dim") ? c.integer("head_dim")
+                                       : c.integer("hidden_size") / c.integer("num_attention_heads");
     const float share = c.number("partial_rotary_factor", 1.0f);
     file.set(arch_ + ".rope.dimension_count", static_cast<std::uint32_t>(static_cast<float>(head) * share));
   }

@@ -1,5 +1,6 @@
-// A Hugging Face model rewritten as GGUF the way llama.cpp's converter does, so that the logits of the original
-// hold for the twin. The names and keys here are written down a second time on purpose: they check the loader's.
+// A Hugging Face model rewritten as GGUF the way llama.cpp's converter does, so that the logits of the
+// original hold for the twin. The names and keys here are written down a second time on purpose: they check
+// the loader's.
 #pragma once
 
 #include <filesystem>

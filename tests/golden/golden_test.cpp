@@ -28,7 +28,8 @@ TEST_P(LocalModel, AgreesWithTheReference) {
   const fs::path path = data_folder() / "models" / GetParam();
   expect_agreement({GetParam(), path, path / "golden.safetensors", float_weight_logits});
 }
-INSTANTIATE_TEST_SUITE_P(Golden, LocalModel, ::testing::ValuesIn(names_in(data_folder() / "models")), test_name);
+INSTANTIATE_TEST_SUITE_P(Golden, LocalModel, ::testing::ValuesIn(names_in(data_folder() / "models")),
+                         test_name);
 
 std::vector<std::string> local_gguf_files() {
   std::vector<std::string> names = names_in(data_folder() / "gguf");
@@ -44,7 +45,9 @@ void expect_gguf_agreement(const fs::path& folder, const std::string& name) {
 
 class LocalGguf : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(LocalGguf, AgreesWithTheReference) { expect_gguf_agreement(data_folder() / "gguf", GetParam()); }
+TEST_P(LocalGguf, AgreesWithTheReference) {
+  expect_gguf_agreement(data_folder() / "gguf", GetParam());
+}
 INSTANTIATE_TEST_SUITE_P(Golden, LocalGguf, ::testing::ValuesIn(local_gguf_files()), test_name);
 
 class Variant : public ::testing::TestWithParam<std::string> {};
@@ -53,7 +56,8 @@ TEST_P(Variant, AgreesWithTheReference) {
   const fs::path path = data_folder() / "variants" / GetParam();
   expect_agreement({GetParam(), path, path / "golden.safetensors", float_weight_logits});
 }
-INSTANTIATE_TEST_SUITE_P(Golden, Variant, ::testing::ValuesIn(names_in(data_folder() / "variants")), test_name);
+INSTANTIATE_TEST_SUITE_P(Golden, Variant, ::testing::ValuesIn(names_in(data_folder() / "variants")),
+                         test_name);
 
 TEST(Families, AllHaveGoldenFiles) {
   std::set<std::string> covered;
@@ -69,8 +73,8 @@ TEST(Families, AllHaveGoldenFiles) {
   }
 }
 
-void expect_twin_agreement(const std::string& folder, const std::string& name, const TwinOptions& options) {
-  const fs::path path = data_folder() / folder / name;
+void expect_twin_agreement(const fs::path& path, const TwinOptions& options) {
+  const std::string name = path.filename().string();
   const ScratchFolder scratch;
   const fs::path twin = write_gguf_twin(*open_checkpoint(path), scratch.path(), options);
   expect_agreement({name + " as GGUF", twin, path / "golden.safetensors", float_weight_logits});
@@ -79,16 +83,20 @@ void expect_twin_agreement(const std::string& folder, const std::string& name, c
 class GgufTwin : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(GgufTwin, AgreesWithTheOriginal) {
-  const std::string name = GetParam();
-  expect_twin_agreement(name.find('_') == std::string::npos ? "models" : "variants", name, {});
+  expect_twin_agreement(data_folder() / GetParam(), {});
 }
 INSTANTIATE_TEST_SUITE_P(Golden, GgufTwin,
-                         ::testing::Values("llama", "mistral", "mixtral", "qwen3", "phi", "phi3", "granite_bias",
-                                           "qwen2_plain", "qwen3_moe_step", "granitemoe_untied", "llama_biases"),
+                         ::testing::Values("llama", "mistral", "mixtral", "qwen3", "phi", "phi3",
+                                           "granite_bias", "qwen2_plain", "qwen3_moe_step",
+                                           "granitemoe_untied", "llama_biases"),
                          test_name);
 
-TEST(GgufTwinFile, OfVersion2Agrees) { expect_twin_agreement("models", "llama", {.version = 2}); }
-TEST(GgufTwinFile, SplitInThreeAgrees) { expect_twin_agreement("models", "qwen3", {.files = 3}); }
+TEST(GgufTwinFile, OfVersion2Agrees) {
+  expect_twin_agreement(data_folder() / "models" / "llama", {.version = 2});
+}
+TEST(GgufTwinFile, SplitInThreeAgrees) {
+  expect_twin_agreement(data_folder() / "models" / "qwen3", {.files = 3});
+}
 
 class SharedModel : public ::testing::TestWithParam<std::string> {};
 
@@ -99,9 +107,9 @@ TEST_P(SharedModel, AgreesWithTheReference) {
   expect_agreement({GetParam(), path, path / "golden.safetensors", float_weight_logits});
 }
 INSTANTIATE_TEST_SUITE_P(Golden, SharedModel,
-                         ::testing::Values("gpt2", "gpt_oss", "gpt_oss_bf16", "granite", "granitemoe", "llama",
-                                           "mistral", "mixtral", "phi", "phi3", "qwen2", "qwen3", "qwen3_moe",
-                                           "tinyllama"),
+                         ::testing::Values("gpt2", "gpt_oss", "gpt_oss_bf16", "granite", "granitemoe",
+                                           "llama", "mistral", "mixtral", "phi", "phi3", "qwen2", "qwen3",
+                                           "qwen3_moe", "tinyllama"),
                          test_name);
 
 class SharedGguf : public ::testing::TestWithParam<std::string> {};
@@ -111,15 +119,15 @@ TEST_P(SharedGguf, AgreesWithTheReference) {
   if (!reference) GTEST_SKIP() << "no ../shared/reference";
   expect_gguf_agreement(*reference / "gguf", GetParam());
 }
-INSTANTIATE_TEST_SUITE_P(
-    Golden, SharedGguf,
-    ::testing::Values("gpt-oss-MXFP4_MOE.gguf", "gpt2-F16.gguf", "gpt2-Q5_K_M.gguf", "llama-BF16.gguf",
-                      "llama-F16.gguf", "llama-IQ3_S.gguf", "llama-IQ4_NL.gguf", "llama-IQ4_XS.gguf",
-                      "llama-Q2_K.gguf", "llama-Q3_K_M.gguf", "llama-Q4_0.gguf", "llama-Q4_1.gguf",
-                      "llama-Q4_K_M.gguf", "llama-Q5_0.gguf", "llama-Q5_1.gguf", "llama-Q5_K_M.gguf",
-                      "llama-Q6_K.gguf", "llama-Q8_0.gguf", "llama-TQ2_0.gguf", "qwen2-Q4_K_M.gguf",
-                      "qwen2-Q8_0.gguf"),
-    test_name);
+INSTANTIATE_TEST_SUITE_P(Golden, SharedGguf,
+                         ::testing::Values("gpt-oss-MXFP4_MOE.gguf", "gpt2-F16.gguf", "gpt2-Q5_K_M.gguf",
+                                           "llama-BF16.gguf", "llama-F16.gguf", "llama-IQ3_S.gguf",
+                                           "llama-IQ4_NL.gguf", "llama-IQ4_XS.gguf", "llama-Q2_K.gguf",
+                                           "llama-Q3_K_M.gguf", "llama-Q4_0.gguf", "llama-Q4_1.gguf",
+                                           "llama-Q4_K_M.gguf", "llama-Q5_0.gguf", "llama-Q5_1.gguf",
+                                           "llama-Q5_K_M.gguf", "llama-Q6_K.gguf", "llama-Q8_0.gguf",
+                                           "llama-TQ2_0.gguf", "qwen2-Q4_K_M.gguf", "qwen2-Q8_0.gguf"),
+                         test_name);
 
 TEST(SharedReal, TinyStoriesAgreesWithTheReference) {
   const auto reference = shared_reference();

@@ -39,6 +39,25 @@ std::string nested(int depth) {
   return text + "1" + std::string(static_cast<std::size_t>(depth), '}');
 }
 
+// Two tensors that get into each other's way.
+void add_pairs(std::vector<SafetensorsSeed>& seeds) {
+  const char* one = R"({"dtype":"U8","shape":[4],"data_offsets":[0,4]})";
+  const auto two = [](const std::string& a, const std::string& b) {
+    return "{\"a\":" + a + ",\"b\":" + b + "}";
+  };
+  seeds.push_back({"two tensors at one place", corrupt, [=] { return file(two(one, one), 4); }});
+  seeds.push_back({"overlap", corrupt,
+                   [=] { return file(two(one, R"({"dtype":"U8","shape":[4],"data_offsets":[2,6]})"), 6); }});
+  seeds.push_back({"hole", corrupt, [=] {
+                     return file(two(one, R"({"dtype":"U8","shape":[4],"data_offsets":[6,10]})"), 10);
+                   }});
+  seeds.push_back({"valid in any order", {}, [=] {
+                     return file(two(R"({"dtype":"U8","shape":[4],"data_offsets":[4,8]})", one), 8);
+                   }});
+  seeds.push_back({"tensor given twice", corrupt,
+                   [=] { return file("{\"a\":" + std::string(one) + ",\"a\":" + one + "}", 4); }});
+}
+
 }  // namespace
 
 std::vector<SafetensorsSeed> safetensors_file_seeds() {
@@ -144,21 +163,7 @@ std::vector<SafetensorsSeed> safetensors_tensor_seeds() {
       tensor("a list", corrupt, "[]", 0),
       tensor("null", corrupt, "null", 0),
   };
-  const char* one = R"({"dtype":"U8","shape":[4],"data_offsets":[0,4]})";
-  const auto two = [](const std::string& a, const std::string& b) {
-    return "{\"a\":" + a + ",\"b\":" + b + "}";
-  };
-  seeds.push_back({"two tensors at one place", corrupt, [=] { return file(two(one, one), 4); }});
-  seeds.push_back({"overlap", corrupt,
-                   [=] { return file(two(one, R"({"dtype":"U8","shape":[4],"data_offsets":[2,6]})"), 6); }});
-  seeds.push_back({"hole", corrupt, [=] {
-                     return file(two(one, R"({"dtype":"U8","shape":[4],"data_offsets":[6,10]})"), 10);
-                   }});
-  seeds.push_back({"valid in any order", {}, [=] {
-                     return file(two(R"({"dtype":"U8","shape":[4],"data_offsets":[4,8]})", one), 8);
-                   }});
-  seeds.push_back({"tensor given twice", corrupt,
-                   [=] { return file("{\"a\":" + std::string(one) + ",\"a\":" + one + "}", 4); }});
+  add_pairs(seeds);
   return seeds;
 }
 

@@ -33,12 +33,16 @@ class Scene {
   explicit Scene(const std::filesystem::path& path, int threads)
       : checkpoint_(open_checkpoint(path)),
         backend_(make_cpu_backend(threads)),
-        model_(load_model(*checkpoint_, *backend_, {.max_tokens = 256, .max_logit_rows = sequences, .context = 64})),
+        model_(load_model(*checkpoint_, *backend_,
+                          {.max_tokens = 256, .max_logit_rows = sequences, .context = 64})),
         groups_(static_cast<int>(window_groups(spec()).size())),
-        cache_(spec(), *backend_, std::vector<int>(static_cast<std::size_t>(groups_), sequences * blocks_each),
-               block_size),
+        cache_(spec(), *backend_,
+               std::vector<int>(static_cast<std::size_t>(groups_), sequences * blocks_each), block_size),
         buffers_(*backend_,
-                 {.tokens = 256, .sequences = sequences, .logit_rows = sequences, .blocks_per_sequence = blocks_each},
+                 {.tokens = 256,
+                  .sequences = sequences,
+                  .logit_rows = sequences,
+                  .blocks_per_sequence = blocks_each},
                  groups_, block_size) {
     free_.resize(static_cast<std::size_t>(groups_));
     for (std::vector<int>& free : free_) {

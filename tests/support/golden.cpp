@@ -53,7 +53,8 @@ std::vector<GoldenCase> read_golden(const std::filesystem::path& file) {
     const Json& logits = header.at(one.name + ".logits");
     one.rows = logits.at("shape")[0];
     one.logits = values<float>(logits, data);
-    if (header.contains(one.name + ".greedy")) one.greedy = values<TokenId>(header.at(one.name + ".greedy"), data);
+    if (header.contains(one.name + ".greedy"))
+      one.greedy = values<TokenId>(header.at(one.name + ".greedy"), data);
     cases.push_back(std::move(one));
   }
   std::filesystem::path words = file;

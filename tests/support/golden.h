@@ -1,4 +1,5 @@
-// Reference results as the golden files hold them, read with code that shares nothing with the loader under test.
+// Reference results as the golden files hold them, read with code that shares nothing with the loader under
+// test.
 #pragma once
 
 #include <filesystem>

@@ -37,7 +37,8 @@ WeightFormat format_of(std::string_view name) {
 RandomWeights parse_weights(std::string_view text) {
   const std::size_t plus = text.find('+');
   const WeightFormat dense = format_of(text.substr(0, plus));
-  return {.dense = dense, .experts = plus == std::string_view::npos ? dense : format_of(text.substr(plus + 1))};
+  return {.dense = dense,
+          .experts = plus == std::string_view::npos ? dense : format_of(text.substr(plus + 1))};
 }
 
 std::unique_ptr<Checkpoint> open(const BenchOptions& options, BenchReport& report) {
@@ -53,7 +54,9 @@ std::unique_ptr<Checkpoint> open(const BenchOptions& options, BenchReport& repor
                            parse_weights(report.weights));
 }
 
-int longest(const std::vector<int>& values) { return *std::max_element(values.begin(), values.end()); }
+int longest(const std::vector<int>& values) {
+  return *std::max_element(values.begin(), values.end());
+}
 
 void measure(const BenchOptions& options, Decoder& decoder, Backend& backend, BenchReport& report) {
   const int context = decoder.limits().context;
@@ -84,8 +87,9 @@ void run(const BenchOptions& options) {
   const int batch = longest(options.batches);
   const int context = std::max(longest(options.prompts), longest(options.generate) + longest(options.depths));
   const auto start = std::chrono::steady_clock::now();
-  LoadedModel model = load_model(*checkpoint, *backend,
-                                 {.max_tokens = std::max(512, batch), .max_logit_rows = batch, .context = context});
+  LoadedModel model =
+      load_model(*checkpoint, *backend,
+                 {.max_tokens = std::max(512, batch), .max_logit_rows = batch, .context = context});
   report.load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   report.weight_bytes = model.report.weight_bytes;
   report.token_bytes = model.report.token_bytes;
@@ -108,18 +112,25 @@ void bench(CLI::App& app) {
   CLI::Option* model = add_model_argument(*command, options->model);
   std::vector<std::string_view> names;
   for (const Shape& shape : shapes()) names.push_back(shape.name);
-  command->add_option("--shape", options->shape,
-                      fmt::format("a well-known model with random weights: {}", fmt::join(names, ", ")))
+  command
+      ->add_option("--shape", options->shape,
+                   fmt::format("a well-known model with random weights: {}", fmt::join(names, ", ")))
       ->excludes(model);
-  command->add_option("--weights", options->weights, "with --shape: a weight format, or DENSE+EXPERTS (bf16+mxfp4)");
+  command->add_option("--weights", options->weights,
+                      "with --shape: a weight format, or DENSE+EXPERTS (bf16+mxfp4)");
   const auto list = [&](const char* name, std::vector<int>& values, int least, const char* help) {
-    command->add_option(name, values, help)->delimiter(',')->check(CLI::Range(least, 1 << 20))->capture_default_str();
+    command->add_option(name, values, help)
+        ->delimiter(',')
+        ->check(CLI::Range(least, 1 << 20))
+        ->capture_default_str();
   };
   list("-p,--prompt", options->prompts, 0, "prompt lengths to time; 0 for none");
   list("-n,--generate", options->generate, 0, "numbers of tokens to generate; 0 for none");
   list("-d,--depth", options->depths, 0, "tokens already in the cache before generating");
   list("-b,--batch", options->batches, 1, "sequences at once");
-  command->add_option("-r,--repeat", options->repeat, "timed runs of each test")->check(CLI::Range(1, 1000))->capture_default_str();
+  command->add_option("-r,--repeat", options->repeat, "timed runs of each test")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
   command->add_option("-o,--output", options->output, "md, json or csv")
       ->check(CLI::IsMember({"md", "json", "csv"}))
       ->capture_default_str();

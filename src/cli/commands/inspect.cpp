@@ -90,7 +90,8 @@ void require_tensors_to_fit(const Checkpoint& checkpoint, const ModelPlan& plan)
     tensors.problems.push_back(name + ": nothing in this architecture uses it");
   }
   if (tensors.problems.empty()) return;
-  fail(ErrorKind::corrupt, fmt::format("{}: {}", checkpoint.config().origin(), fmt::join(tensors.problems, "\n  ")),
+  fail(ErrorKind::corrupt,
+       fmt::format("{}: {}", checkpoint.config().origin(), fmt::join(tensors.problems, "\n  ")),
        {.why = "the tensors do not fit what the configuration describes", .next = "fetch the model again"});
 }
 

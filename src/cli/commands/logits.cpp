@@ -42,26 +42,31 @@ void run(const LogitsOptions& options) {
   for (const std::string& note : model.report.notes) fmt::print(stderr, "note: {}\n", note);
   Runner runner(*model.decoder, *backend, count);
   const std::vector<float> logits = runner.feed(tokens, rows);
-  write_safetensors(options.output, {.name = "logits", .rows = rows, .cols = model.decoder->spec().vocab, .values = logits});
+  write_safetensors(options.output,
+                    {.name = "logits", .rows = rows, .cols = model.decoder->spec().vocab, .values = logits});
   fmt::print(stderr, "wrote logits [{}, {}] to {}\n", rows, model.decoder->spec().vocab, options.output);
 }
 
 }  // namespace
 
 void logits(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("logits", "Compute the logits of given tokens and write them to a file");
+  CLI::App* command =
+      app.add_subcommand("logits", "Compute the logits of given tokens and write them to a file");
   const auto options = std::make_shared<LogitsOptions>();
   add_model_argument(*command, options->model)->required();
   CLI::Option* tokens = command->add_option("--tokens", options->tokens, "token ids: 1,2,3");
   command->add_option("--tokens-file", options->tokens_file, "a file of token ids")->excludes(tokens);
   command->add_option("--last", options->last, "only the last N tokens; all of them when not given")
       ->check(CLI::Range(1, 1 << 24));
-  command->add_option("-o,--output", options->output, "a safetensors file: tensor \"logits\", F32 [N, vocabulary]")
+  command
+      ->add_option("-o,--output", options->output,
+                   "a safetensors file: tensor \"logits\", F32 [N, vocabulary]")
       ->required();
   add_device_options(*command, options->device);
   command->callback([options] {
     if (options->tokens.empty() && options->tokens_file.empty()) {
-      fail(ErrorKind::invalid_request, "no tokens given", {.why = {}, .next = "add --tokens 1,2,3 or --tokens-file FILE"});
+      fail(ErrorKind::invalid_request, "no tokens given",
+           {.why = {}, .next = "add --tokens 1,2,3 or --tokens-file FILE"});
     }
     run(*options);
   });

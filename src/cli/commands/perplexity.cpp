@@ -1,4 +1,5 @@
-// `inferno perplexity`: how well a model predicts a text. The number that shows a broken quantization or kernel.
+// `inferno perplexity`: how well a model predicts a text. The number that shows a broken quantization or
+// kernel.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 #include "cli/describe_spec.h"
 #include "cli/model_options.h"
 #include "cli/read_file.h"
-#include "text/tokenizer.h"
+#include "cli/tokenizer_loading.h"
 #include "model/load.h"
 #include "model/runner.h"
 
@@ -49,11 +50,13 @@ Score score(Runner& runner, std::span<const TokenId> tokens, int window, int voc
     runner.reset();
     const std::vector<float> logits = runner.feed(inputs.first(size - 1), window - 1);
     for (std::size_t i = 0; i + 1 < size; ++i) {
-      const auto row = std::span(logits).subspan(i * static_cast<std::size_t>(vocab), static_cast<std::size_t>(vocab));
+      const auto row =
+          std::span(logits).subspan(i * static_cast<std::size_t>(vocab), static_cast<std::size_t>(vocab));
       out.surprise += surprise_of(row, inputs[i + 1]);
       if (!std::isfinite(out.surprise)) {
         fail(ErrorKind::corrupt, fmt::format("the model's logits at token {} are not finite", start + i),
-             {.why = "a weight holds NaN or infinity, or overflowed", .next = "check the model with `inferno inspect`"});
+             {.why = "a weight holds NaN or infinity, or overflowed",
+              .next = "check the model with `inferno inspect`"});
       }
       ++out.scored;
     }
@@ -64,14 +67,15 @@ Score score(Runner& runner, std::span<const TokenId> tokens, int window, int voc
 
 std::vector<TokenId> tokens_of(const PerplexityOptions& options) {
   constexpr std::uint64_t most_bytes = 1u << 30;
-  const auto tokenizer = load_tokenizer(options.model);
+  const auto tokenizer = open_tokenizer(options.model);
   std::vector<TokenId> tokens = tokenizer->encode_with_special(read_file(options.file, most_bytes));
   if (options.tokens > 0 && tokens.size() > static_cast<std::size_t>(options.tokens)) {
     tokens.resize(static_cast<std::size_t>(options.tokens));
   }
   if (tokens.size() < static_cast<std::size_t>(options.window)) {
     fail(ErrorKind::invalid_request,
-         fmt::format("{}: {} tokens do not fill one window of {}", options.file, tokens.size(), options.window),
+         fmt::format("{}: {} tokens do not fill one window of {}", options.file, tokens.size(),
+                     options.window),
          {.why = {}, .next = "give a longer text or a smaller --window"});
   }
   return tokens;
@@ -92,13 +96,14 @@ void run(const PerplexityOptions& options) {
   const Score result = score(runner, tokens, options.window, model.decoder->spec().vocab);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (options.json) {
-    const Json out = {{"perplexity", result.perplexity()}, {"tokens", tokens.size()},   {"windows", result.windows},
-                      {"window", options.window},          {"scored", result.scored},   {"seconds", seconds}};
+    const Json out = {{"perplexity", result.perplexity()}, {"tokens", tokens.size()},
+                      {"windows", result.windows},         {"window", options.window},
+                      {"scored", result.scored},           {"seconds", seconds}};
     fmt::print("{}\n", out.dump(2));
     return;
   }
-  fmt::print("perplexity {:.4f}  ({} tokens scored in {} windows of {}, {:.1f} s)\n", result.perplexity(), result.scored,
-             result.windows, options.window, seconds);
+  fmt::print("perplexity {:.4f}  ({} tokens scored in {} windows of {}, {:.1f} s)\n", result.perplexity(),
+             result.scored, result.windows, options.window, seconds);
 }
 
 }  // namespace
@@ -108,10 +113,13 @@ void perplexity(CLI::App& app) {
   const auto options = std::make_shared<PerplexityOptions>();
   add_model_argument(*command, options->model)->required();
   command->add_option("FILE", options->file, "a text file, UTF-8")->required();
-  command->add_option("--window", options->window, "tokens of each independent window; all but the first are scored")
+  command
+      ->add_option("--window", options->window,
+                   "tokens of each independent window; all but the first are scored")
       ->check(CLI::Range(2, 1 << 20))
       ->capture_default_str();
-  command->add_option("--tokens", options->tokens, "only the first N tokens of the text")->check(CLI::Range(2, 1 << 30));
+  command->add_option("--tokens", options->tokens, "only the first N tokens of the text")
+      ->check(CLI::Range(2, 1 << 30));
   command->add_flag("--json", options->json, "print JSON");
   add_device_options(*command, options->device);
   command->callback([options] { run(*options); });

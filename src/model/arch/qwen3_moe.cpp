@@ -28,13 +28,13 @@ Architecture qwen3_moe() {
   return {
       .hf_types = {"qwen3_moe"},
       .gguf_types = {"qwen3moe"},
-      .names = llama_names({{Slot::q_norm, {"model.layers.{}.self_attn.q_norm"}},
-                            {Slot::k_norm, {"model.layers.{}.self_attn.k_norm"}},
-                            {Slot::router, {"model.layers.{}.mlp.gate"}},
-                            {Slot::expert_gate_up,
-                             {"model.layers.{}.mlp.experts.{e}.gate_proj",
-                              "model.layers.{}.mlp.experts.{e}.up_proj"}},
-                            {Slot::expert_down, {"model.layers.{}.mlp.experts.{e}.down_proj"}}}),
+      .names = llama_names(
+          {{Slot::q_norm, {"model.layers.{}.self_attn.q_norm"}},
+           {Slot::k_norm, {"model.layers.{}.self_attn.k_norm"}},
+           {Slot::router, {"model.layers.{}.mlp.gate"}},
+           {Slot::expert_gate_up,
+            {"model.layers.{}.mlp.experts.{e}.gate_proj", "model.layers.{}.mlp.experts.{e}.up_proj"}},
+           {Slot::expert_down, {"model.layers.{}.mlp.experts.{e}.down_proj"}}}),
       .describe =
           [](const Config& c) {
             ModelSpec spec = llama_spec(c);
