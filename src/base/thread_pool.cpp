@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <fstream>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -77,14 +78,12 @@ int usable_cores() {
 }
 
 ThreadPool::ThreadPool(int threads) : threads_(threads > 0 ? threads : usable_cores()) {
-  const std::vector<int> cpus = one_for_each_core(allowed_cpus());
+  // With more threads than cores the kernel spreads them better than we could.
+  cpus_ = one_for_each_core(allowed_cpus());
+  if (static_cast<std::size_t>(threads_) > cpus_.size()) cpus_.clear();
   for (int worker = 1; worker < threads_; ++worker) {
     workers_.emplace_back([this, worker] { serve(worker); });
-    // The caller stays free: pinning it would pin every thread it starts later. With more threads than
-    // cores the kernel spreads them better than we could.
-    if (static_cast<std::size_t>(threads_) <= cpus.size()) {
-      pin(workers_.back(), cpus[static_cast<std::size_t>(worker)]);
-    }
+    if (!cpus_.empty()) pin(workers_.back(), cpus_[static_cast<std::size_t>(worker)]);
   }
 }
 
@@ -95,12 +94,28 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
+// The caller is not pinned, since every thread it starts later would be pinned with it. When it happens to
+// run where a worker must, half the work would wait for the other half: it is sent to its own place and
+// released there.
+void ThreadPool::keep_caller_off_workers() {
+  constexpr std::uint32_t loops_between_looks = 32;
+  if (cpus_.empty() || loops_++ % loops_between_looks != 0) return;
+  const auto worker_cpus = std::span(cpus_).subspan(1, static_cast<std::size_t>(threads_) - 1);
+  if (std::ranges::find(worker_cpus, sched_getcpu()) == worker_cpus.end()) return;
+  cpu_set_t before, own;
+  CPU_ZERO(&own);
+  CPU_SET(static_cast<std::size_t>(cpus_[0]), &own);
+  if (sched_getaffinity(0, sizeof(before), &before) != 0) return;
+  if (sched_setaffinity(0, sizeof(own), &own) == 0) sched_setaffinity(0, sizeof(before), &before);
+}
+
 void ThreadPool::run(const Task& task) {
   if (task.count <= 0) return;
   if (threads_ == 1 || task.count <= task.grain) {
     task.call(task.work, {0, task.count, 0});
     return;
   }
+  keep_caller_off_workers();
   task_ = task;
   next_.store(0, std::memory_order_relaxed);
   epoch_.fetch_add(1);
@@ -121,10 +136,12 @@ void ThreadPool::run(const Task& task) {
 
 void ThreadPool::work_on_pieces(int worker) {
   try {
-    for (;;) {
-      const std::int64_t begin = next_.fetch_add(task_.grain, std::memory_order_relaxed);
-      if (begin >= task_.count) return;
-      task_.call(task_.work, {begin, std::min(begin + task_.grain, task_.count), worker});
+    for (std::int64_t begin = next_.load(std::memory_order_relaxed); begin < task_.count;) {
+      const std::int64_t share = (task_.count - begin) / (2 * threads_);
+      const std::int64_t end = std::min(begin + std::max(task_.grain, share), task_.count);
+      if (!next_.compare_exchange_weak(begin, end, std::memory_order_relaxed)) continue;
+      task_.call(task_.work, {begin, end, worker});
+      begin = next_.load(std::memory_order_relaxed);
     }
   } catch (...) {
     next_.store(task_.count, std::memory_order_relaxed);

@@ -31,9 +31,9 @@ class ThreadPool {
 
   int threads() const { return threads_; }
 
-  // Calls work(Range) until [0, count) is covered, in pieces of `grain` (the last may be shorter). Returns
-  // when all of it is done; the first exception of a piece is thrown again here. `work` must not call
-  // parallel_for.
+  // Calls work(Range) until [0, count) is covered. Pieces begin large, which suits memory read in order, and
+  // shrink to `grain`, so that no thread is left waiting for long. Returns when all of it is done; the first
+  // exception of a piece is thrown again here. `work` must not call parallel_for.
   template <class Work>
   void parallel_for(std::int64_t count, std::int64_t grain, const Work& work) {
     run({[](const void* object, const Range& range) { (*static_cast<const Work*>(object))(range); }, &work,
@@ -50,10 +50,13 @@ class ThreadPool {
 
   void run(const Task& task);
   void work_on_pieces(int worker);
+  void keep_caller_off_workers();
   void serve(int worker);
   void wait_for_task(std::uint32_t seen) const;
 
   int threads_;
+  std::vector<int> cpus_;  // of the workers, when each has one for itself; the caller's comes first
+  std::uint32_t loops_ = 0;
   Task task_;  // written only while closed and unvisited
   std::mutex failure_mutex_;
   std::exception_ptr failure_;

@@ -1,18 +1,12 @@
 #include "text/added_tokens.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "base/error.h"
 #include "text/characters.h"
 #include "text/utf8.h"
 
 namespace inferno {
 namespace {
-
-// Bounds the work per byte of text; real ones are shorter than a hundred bytes.
-constexpr std::size_t longest_token = 1024;
 
 std::size_t previous_character(std::string_view text, std::size_t at) {
   do {
@@ -62,11 +56,6 @@ bool is_control(const AddedToken& token) {
 AddedTokenMatcher::AddedTokenMatcher(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
     const AddedToken& token = tokens_[i];
-    if (token.content.size() > longest_token) {
-      fail(ErrorKind::unsupported,
-           fmt::format("added token {}: its text has {} bytes, at most {} are accepted", token.id,
-                       token.content.size(), longest_token));
-    }
     trie_.add(token.content, static_cast<std::int32_t>(i));
     has_control_ = has_control_ || is_control(token);
   }

@@ -23,6 +23,9 @@ struct AddedToken {
   bool special = false;
 };
 
+// Bounds the work per byte of text; real ones are shorter than a hundred bytes. The loaders check it.
+inline constexpr std::size_t longest_added_token = 1024;
+
 // True for tokens a user must not be able to write: special ones, and those that look like markup.
 bool is_control(const AddedToken& token);
 
@@ -42,7 +45,7 @@ struct TextPart {
 // Finds a set of added tokens, leftmost first, the longest of those that begin at the same place.
 class AddedTokenMatcher {
  public:
-  // `content` of each token is what is looked for. Error{unsupported} for an overlong one.
+  // `content` of each token is what is looked for.
   explicit AddedTokenMatcher(std::vector<AddedToken> tokens = {});
   bool empty() const { return tokens_.empty(); }
   bool has_control() const { return has_control_; }

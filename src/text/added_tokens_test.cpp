@@ -71,9 +71,5 @@ TEST(AddedTokens, AForgedTokenDoesNotHideTheTrueOneBehindIt) {
   EXPECT_THAT(split(matcher, "<<e>", {{.begin = 0, .end = 1}}), ElementsAre("<", "#1:<e>"));
 }
 
-TEST(AddedTokens, OverlongOnesAreRefused) {
-  EXPECT_THROW(AddedTokenMatcher({{.id = 1, .content = std::string(5000, 'x')}}), Error);
-}
-
 }  // namespace
 }  // namespace inferno

@@ -6,6 +6,7 @@
 
 #include "base/byte_source.h"
 #include "base/error.h"
+#include "text/shown.h"
 #include "text/utf8.h"
 
 namespace inferno {
@@ -135,7 +136,7 @@ std::optional<JsonValue> JsonValue::find(const char* name) const {
 
 JsonValue JsonValue::operator[](const char* name) const {
   const auto found = find(name);
-  if (!found) fail(ErrorKind::corrupt, fmt::format("{}: `{}` is missing", where_, name));
+  if (!found) fail(ErrorKind::corrupt, fmt::format("{}: {} is missing", where_, shown(name)));
   return *found;
 }
 
@@ -149,8 +150,11 @@ std::size_t JsonValue::size() const {
 }
 
 JsonValue JsonValue::operator[](std::size_t index) const {
-  return JsonValue((*array().value_)[static_cast<rapidjson::SizeType>(index)],
-                   fmt::format("{}[{}]", where_, index));
+  if (index >= size()) {
+    fail(ErrorKind::corrupt,
+         fmt::format("{}: expected more than {} elements, found {}", where_, index, size()));
+  }
+  return JsonValue((*value_)[static_cast<rapidjson::SizeType>(index)], fmt::format("{}[{}]", where_, index));
 }
 
 JsonDocument::JsonDocument(std::string text, std::string_view name) : name_(name), text_(std::move(text)) {

@@ -13,8 +13,8 @@ namespace inferno {
 namespace {
 
 // A replacement may make a text longer, but a few bytes must not become gigabytes.
-constexpr std::size_t most_growth = 64;
-constexpr std::size_t always_allowed = 1 << 20;
+constexpr std::size_t most_growth = 16;
+constexpr std::size_t always_allowed = 1 << 16;
 
 // Calls `change(out, code)` for every character.
 template <typename Change>
@@ -56,8 +56,11 @@ void lower(std::string& out, char32_t code) {
 
 class Apply {
  public:
-  Apply(std::string text, RegexScratch& scratch)
-      : text_(std::move(text)), scratch_(scratch), most_(text_.size() * most_growth + always_allowed) {}
+  Apply(std::string text, RegexScratch& scratch, std::string_view where)
+      : text_(std::move(text)),
+        scratch_(scratch),
+        where_(where),
+        most_(text_.size() * most_growth + always_allowed) {}
 
   void operator()(const normalize::ToForm& step) { text_ = to_form(text_, step.form); }
   void operator()(const normalize::Prepend& step) {
@@ -102,20 +105,21 @@ class Apply {
   void add(std::string& out, std::string_view more) const {
     if (out.size() + more.size() > most_) {
       fail(ErrorKind::unsupported,
-           fmt::format("normalizer: a replacement makes the text more than {} times longer", most_growth));
+           fmt::format("{}: a replacement makes the text more than {} times longer", where_, most_growth));
     }
     out += more;
   }
 
   std::string text_;
   RegexScratch& scratch_;
+  std::string_view where_;
   std::size_t most_;
 };
 
 }  // namespace
 
 std::string Normalizer::apply(std::string_view text, RegexScratch& scratch) const {
-  Apply apply(std::string(text), scratch);
+  Apply apply(std::string(text), scratch, where_);
   for (const NormalizerStep& step : steps_) std::visit(apply, step);
   return apply.take();
 }

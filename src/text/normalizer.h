@@ -46,13 +46,16 @@ using NormalizerStep =
 class Normalizer {
  public:
   Normalizer() = default;
-  explicit Normalizer(std::vector<NormalizerStep> steps) : steps_(std::move(steps)) {}
+  // `where` names the field in error messages.
+  explicit Normalizer(std::vector<NormalizerStep> steps, std::string where = "normalizer")
+      : steps_(std::move(steps)), where_(std::move(where)) {}
   bool changes_nothing() const { return steps_.empty(); }
   // Error{unsupported} when a step would blow the text up beyond reason.
   std::string apply(std::string_view text, RegexScratch& scratch) const;
 
  private:
   std::vector<NormalizerStep> steps_;
+  std::string where_;
 };
 
 // UTF-8 in, UTF-8 out.

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "text/shown.h"
 #include "text/utf8.h"
 
 namespace inferno {
@@ -27,12 +28,6 @@ std::string message_of(int error) {
   std::array<PCRE2_UCHAR, 256> buffer{};
   pcre2_get_error_message(error, buffer.data(), buffer.size());
   return reinterpret_cast<const char*>(buffer.data());
-}
-
-[[noreturn]] void too_hard(std::string_view pattern) {
-  fail(ErrorKind::unsupported, fmt::format("split pattern `{}` takes too long on this text", pattern),
-       {.why = "the work per match and per byte of text is limited, so that a hostile pattern cannot hang us",
-        .next = {}});
 }
 
 std::chrono::nanoseconds thread_time() {
@@ -59,25 +54,22 @@ RegexScratch::~RegexScratch() {
   pcre2_match_data_free(data_);
 }
 
-void RegexScratch::check_time(std::string_view pattern) {
-  if (++matches_ % matches_between_checks != 0) return;
+bool RegexScratch::has_time() {
+  if (++matches_ % matches_between_checks != 0) return true;
   const auto allowed = time_to_start_with + time_per_byte * static_cast<std::int64_t>(budget_bytes_);
-  if (std::chrono::steady_clock::now() - started_ < allowed) return;
+  if (std::chrono::steady_clock::now() - started_ < allowed) return true;
   // The clock on the wall also runs while this thread is stopped; only its own time counts against it. The
   // thread may have done other work before, so its clock starts again here.
   const auto used = thread_time();
-  if (thread_started_ == std::chrono::nanoseconds::zero()) {
-    thread_started_ = used;
-  } else if (used - thread_started_ > allowed) {
-    too_hard(pattern);
-  }
+  if (thread_started_ == std::chrono::nanoseconds::zero()) thread_started_ = used;
+  return used - thread_started_ <= allowed;
 }
 
 void Regex::Free::operator()(pcre2_real_code_8* code) const {
   pcre2_code_free(code);
 }
 
-Regex::Regex(std::string_view pattern, std::string_view where) : pattern_(pattern) {
+Regex::Regex(std::string_view pattern, std::string_view where) : pattern_(pattern), where_(where) {
   if (pattern.size() > longest_pattern) {
     fail(ErrorKind::unsupported, fmt::format("{}: a pattern of {} bytes, at most {} are accepted", where,
                                              pattern.size(), longest_pattern));
@@ -98,10 +90,18 @@ Regex::Regex(std::string_view pattern, std::string_view where) : pattern_(patter
   code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(), options,
                             &error, &offset, context.get()));
   if (!code_) {
-    fail(ErrorKind::corrupt, fmt::format("{}: pattern `{}` is wrong at offset {} of `{}`: {}", where,
-                                         pattern_, offset, translated, message_of(error)));
+    fail(ErrorKind::corrupt,
+         fmt::format("{}: pattern {} is wrong near {}: {}", where, shown(pattern_),
+                     shown(std::string_view(translated).substr(offset)), message_of(error)));
   }
   compiled_ = pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE) == 0;
+}
+
+void Regex::give_up() const {
+  fail(ErrorKind::unsupported,
+       fmt::format("{}: pattern {} takes too long on this text", where_, shown(pattern_)),
+       {.why = "the work per match and per byte of text is limited, so that a hostile pattern cannot hang us",
+        .next = {}});
 }
 
 RegexScan::RegexScan(const Regex& regex, std::string_view text, RegexScratch& scratch)
@@ -110,7 +110,7 @@ RegexScan::RegexScan(const Regex& regex, std::string_view text, RegexScratch& sc
 }
 
 std::optional<Match> RegexScan::search(std::size_t from) {
-  scratch_.check_time(regex_.pattern_);
+  if (!scratch_.has_time()) regex_.give_up();
   const auto subject = reinterpret_cast<PCRE2_SPTR>(text_.data());
   const int found = regex_.compiled_ ? pcre2_jit_match(regex_.code_.get(), subject, text_.size(), from, 0,
                                                        scratch_.data_, scratch_.context_)
@@ -118,7 +118,7 @@ std::optional<Match> RegexScan::search(std::size_t from) {
                                                    PCRE2_NO_UTF_CHECK, scratch_.data_, scratch_.context_);
   if (found == PCRE2_ERROR_NOMATCH) return std::nullopt;
   if (found == PCRE2_ERROR_NOMEMORY) throw std::bad_alloc();
-  if (found < 0) too_hard(regex_.pattern_);
+  if (found < 0) regex_.give_up();
   const PCRE2_SIZE* offsets = pcre2_get_ovector_pointer(scratch_.data_);
   // \K inside a lookahead can set the start behind the end.
   if (offsets[0] > offsets[1]) return Match{.begin = offsets[1], .end = offsets[1]};

@@ -33,7 +33,8 @@ class RegexScratch {
 
  private:
   friend class RegexScan;
-  void check_time(std::string_view pattern);
+  // False when the time for the text seen so far is used up.
+  bool has_time();
 
   pcre2_real_match_data_8* data_ = nullptr;
   pcre2_real_match_context_8* context_ = nullptr;
@@ -49,14 +50,16 @@ class Regex {
  public:
   // Error{corrupt} with PCRE2's own words and the offset when the pattern is wrong. `where` names the field.
   Regex(std::string_view pattern, std::string_view where);
-  std::string_view pattern() const { return pattern_; }
 
  private:
   friend class RegexScan;
   struct Free {
     void operator()(pcre2_real_code_8* code) const;
   };
+  [[noreturn]] void give_up() const;
+
   std::string pattern_;
+  std::string where_;
   std::unique_ptr<pcre2_real_code_8, Free> code_;
   bool compiled_ = false;  // to machine code
 };

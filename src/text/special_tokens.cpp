@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "text/json_value.h"
+#include "text/shown.h"
 #include "text/tokenizer_json_model.h"
 
 namespace inferno {
@@ -53,10 +54,10 @@ void read_added_tokens_decoder(SpecialTokenSettings& to, const JsonValue& json) 
     TokenId id = -1;
     const auto parsed = std::from_chars(name.data(), name.data() + name.size(), id);
     if (parsed.ec != std::errc{} || parsed.ptr != name.data() + name.size() || id < 0) {
-      fail(ErrorKind::corrupt, fmt::format("{}: `{}` is not a token id", tokens->where(), name));
+      fail(ErrorKind::corrupt, fmt::format("{}: {} is not a token id", tokens->where(), shown(name)));
     }
     to.added.push_back(
-        read_added_token(JsonValue(member.value, fmt::format("{}.{}", tokens->where(), name)), id));
+        read_added_token(JsonValue(member.value, fmt::format("{}.{}", tokens->where(), id)), id));
   }
 }
 

@@ -13,6 +13,7 @@
 #include "text/gguf_patterns.h"
 #include "text/merge_loader.h"
 #include "text/pipeline.h"
+#include "text/shown.h"
 #include "text/utf8.h"
 
 namespace inferno {
@@ -74,6 +75,10 @@ std::vector<AddedToken> added_tokens(const GgufVocabulary& vocabulary) {
     const auto id = static_cast<TokenId>(i);
     const bool special =
         type == GgufTokenType::control || (type == GgufTokenType::unknown && vocabulary.unknown == id);
+    if (text.size() > longest_added_token && (special || type == GgufTokenType::user_defined)) {
+      fail(ErrorKind::unsupported, fmt::format("{}: control token {} has {} bytes, at most {} are accepted",
+                                               vocabulary.file, i, text.size(), longest_added_token));
+    }
     if (text.empty() || is_padding(text) || (!special && type != GgufTokenType::user_defined)) continue;
     added.push_back({.id = id, .content = text, .special = special});
   }
@@ -109,8 +114,8 @@ MergeTable listed_merges(const GgufVocabulary& vocabulary, const Vocabulary& pie
     // A piece may itself begin with a space in files of odd origin; the separator is the first one behind it.
     const std::size_t space = both.find(' ', 1);
     if (space == std::string_view::npos || space + 1 == both.size()) {
-      fail(ErrorKind::corrupt, fmt::format("{}: tokenizer.ggml.merges[{}]: expected two pieces, found `{}`",
-                                           vocabulary.file, rank, both));
+      fail(ErrorKind::corrupt, fmt::format("{}: tokenizer.ggml.merges[{}]: expected two pieces, found {}",
+                                           vocabulary.file, rank, shown(both)));
     }
     const bool readable = byte_alphabet::read(left, both.substr(0, space)) &&
                           byte_alphabet::read(right, both.substr(space + 1));
@@ -246,9 +251,10 @@ std::unique_ptr<Tokenizer> make_tokenizer(GgufVocabulary vocabulary) {
   } else if (vocabulary.model == "llama") {
     parts = sentencepiece_parts(vocabulary);
   } else {
-    fail(ErrorKind::unsupported,
-         fmt::format("{}: tokenizer.ggml.model `{}` is not supported", vocabulary.file, vocabulary.model),
-         {.why = "known are gpt2 (byte-level BPE) and llama (sentencepiece)", .next = {}});
+    fail(
+        ErrorKind::unsupported,
+        fmt::format("{}: tokenizer.ggml.model {} is not supported", vocabulary.file, shown(vocabulary.model)),
+        {.why = "known are gpt2 (byte-level BPE) and llama (sentencepiece)", .next = {}});
   }
   parts.added = added_tokens(vocabulary);
   for (const TokenId id : vocabulary.other_end_tokens) check_id(vocabulary, id, "eot_token_id");

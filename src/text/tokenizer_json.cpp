@@ -61,7 +61,7 @@ TokenizerParts read_parts(const JsonValue& root, const SpecialTokenSettings& set
   const bool writes_bytes = std::ranges::any_of(normalizer, [](const NormalizerStep& step) {
     return std::holds_alternative<normalize::WriteBytes>(step);
   });
-  parts.normalizer = Normalizer(std::move(normalizer));
+  parts.normalizer = Normalizer(std::move(normalizer), root.where() + ": normalizer");
   parts.pre_tokenizer = PreTokenizer(std::move(split.steps), split.in_byte_alphabet || writes_bytes);
 
   JsonModel model = read_model(root, settings, split.byte_level || writes_bytes);
@@ -74,8 +74,8 @@ TokenizerParts read_parts(const JsonValue& root, const SpecialTokenSettings& set
 
   SpecialAround around;
   if (const auto json = root.find("post_processor")) around = read_post_processor(*json);
-  check_ids(around.before, model.texts, "post_processor");
-  check_ids(around.after, model.texts, "post_processor");
+  check_ids(around.before, model.texts, root.where() + ": post_processor");
+  check_ids(around.after, model.texts, root.where() + ": post_processor");
   parts.prefix = around.before;
   parts.suffix = around.after;
   apply_settings(parts, settings, model, around.decides);

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <unordered_set>
 
 #include "base/error.h"
 #include "text/bpe.h"
 #include "text/byte_alphabet.h"
 #include "text/merge_loader.h"
+#include "text/shown.h"
 #include "text/unigram.h"
 
 namespace inferno {
@@ -18,6 +20,7 @@ constexpr std::int64_t most_ids(std::size_t tokens) {
   return static_cast<std::int64_t>(tokens) * 4 + 65536;
 }
 constexpr std::int64_t largest_id = 1 << 24;
+constexpr std::size_t most_added_tokens = 100'000;  // real files have some thousand
 
 bool has_piece(const JsonValue& vocab, const std::string& text, TokenId& id) {
   if (!vocab.raw().IsObject()) return false;
@@ -35,6 +38,10 @@ std::vector<AddedToken> read_added_tokens(const JsonValue& root, const SpecialTo
     if (!token.content.empty() && seen.insert(token.content).second) added.push_back(std::move(token));
   };
   if (const auto list = root.find("added_tokens")) {
+    if (list->size() > most_added_tokens) {
+      fail(ErrorKind::unsupported, fmt::format("{}: {} of them, at most {} are accepted", list->where(),
+                                               list->size(), most_added_tokens));
+    }
     for (std::size_t i = 0; i < list->size(); ++i) {
       const JsonValue entry = (*list)[i];
       add(read_added_token(entry, read_token_id(entry["id"])));
@@ -61,7 +68,7 @@ std::unordered_set<TokenId> control_ids(const std::vector<AddedToken>& added) {
 void check_id(std::int64_t id, std::size_t tokens, std::string_view piece, std::string_view where) {
   if (id < 0 || id >= most_ids(tokens)) {
     fail(ErrorKind::corrupt,
-         fmt::format("{}: `{}` has id {}, which {} tokens cannot reach", where, piece, id, tokens));
+         fmt::format("{}: {} has id {}, which {} tokens cannot reach", where, shown(piece), id, tokens));
   }
 }
 
@@ -99,7 +106,7 @@ class BpeReader {
     for (const auto& member : vocab_.raw().GetObject()) {
       if (!member.value.IsInt64()) {
         fail(ErrorKind::corrupt,
-             fmt::format("{}: the id of `{}` is not an integer", vocab_.where(), text_of(member.name)));
+             fmt::format("{}: the id of {} is not an integer", vocab_.where(), shown(text_of(member.name))));
       }
       check_id(member.value.GetInt64(), tokens, text_of(member.name), vocab_.where());
       largest = std::max(largest, member.value.GetInt64());
@@ -113,15 +120,15 @@ class BpeReader {
       const std::string_view piece = text_of(member.name);
       const auto id = static_cast<TokenId>(member.value.GetInt64());
       if (texts_.has(id)) {
-        fail(ErrorKind::corrupt,
-             fmt::format("{}: `{}` and `{}` both have id {}", vocab_.where(), texts_.text(id), piece, id));
+        fail(ErrorKind::corrupt, fmt::format("{}: {} and {} both have id {}", vocab_.where(),
+                                             shown(texts_.text(id)), shown(piece), id));
       }
       texts_.set(id, piece);
       // A control token spelled out by a user must stay text, and what is outside the byte alphabet cannot
       // come out of bytes.
       if (control_.contains(id) || (byte_level_ && !byte_alphabet::read(bytes, piece))) continue;
       if (!vocabulary_.add(id, byte_level_ ? std::string_view(bytes) : piece)) {
-        fail(ErrorKind::corrupt, fmt::format("{}: `{}` stands there twice", vocab_.where(), piece));
+        fail(ErrorKind::corrupt, fmt::format("{}: {} stands there twice", vocab_.where(), shown(piece)));
       }
     }
   }
@@ -164,8 +171,8 @@ class BpeReader {
     for (const MergeLoader::Missing& merge : missing) {
       if (control.contains(merge.piece)) continue;
       fail(ErrorKind::corrupt,
-           fmt::format("{}.merges[{}]: the vocabulary has no piece `{}`", json_.where(), merge.rank,
-                       byte_level_ ? byte_alphabet::write(merge.piece) : merge.piece));
+           fmt::format("{}.merges[{}]: the vocabulary has no piece {}", json_.where(), merge.rank,
+                       shown(byte_level_ ? byte_alphabet::write(merge.piece) : merge.piece)));
     }
   }
 
@@ -190,7 +197,8 @@ class BpeReader {
     }
     const auto id = vocabulary_.find(name->text());
     if (!id)
-      fail(ErrorKind::corrupt, fmt::format("{}: the vocabulary has no `{}`", name->where(), name->text()));
+      fail(ErrorKind::corrupt,
+           fmt::format("{}: the vocabulary has no {}", name->where(), shown(name->text())));
     return id;
   }
 
@@ -198,7 +206,8 @@ class BpeReader {
     for (const char* name : {"continuing_subword_prefix", "end_of_word_suffix"}) {
       const auto value = json_.find(name);
       if (value && !value->text().empty()) {
-        fail(ErrorKind::unsupported, fmt::format("{}: `{}` is not supported", value->where(), value->text()));
+        fail(ErrorKind::unsupported,
+             fmt::format("{}: {} is not supported", value->where(), shown(value->text())));
       }
     }
     const auto dropout = json_.find("dropout");
@@ -231,9 +240,14 @@ JsonModel read_unigram(const JsonValue& json, const std::vector<AddedToken>& add
       fail(ErrorKind::corrupt, fmt::format("{}: expected a piece and its score", entry.where()));
     const auto id = static_cast<TokenId>(i);
     const std::string_view text = entry[std::size_t{0}].text();
+    const double score = entry[std::size_t{1}].number();
+    if (text.size() > Unigram::longest_piece || !std::isfinite(score)) {
+      fail(ErrorKind::unsupported,
+           fmt::format("{}: a piece of {} bytes with score {}, expected at most {} and a finite score",
+                       entry.where(), text.size(), score, Unigram::longest_piece));
+    }
     model.texts.set(id, text);
-    pieces.push_back(
-        {.text = text, .score = entry[std::size_t{1}].number(), .usable = !control.contains(id)});
+    pieces.push_back({.text = text, .score = score, .usable = !control.contains(id)});
   }
   const auto unknown = json.find("unk_id");
   const std::optional<TokenId> unknown_id = unknown ? std::optional(read_token_id(*unknown)) : std::nullopt;
@@ -252,13 +266,14 @@ std::string model_type(const JsonValue& json) {
   return json["vocab"].raw().IsArray() ? "Unigram" : "WordLevel";
 }
 
-void add_added_tokens(JsonModel& model) {
+void add_added_tokens(JsonModel& model, const std::string& where) {
+  const auto tokens = static_cast<std::size_t>(model.texts.size()) + model.added.size();
   for (const AddedToken& token : model.added) {
-    const auto tokens = static_cast<std::size_t>(model.texts.size()) + model.added.size();
-    check_id(token.id, tokens, token.content, "added_tokens");
+    check_id(token.id, tokens, token.content, where);
     if (model.texts.has(token.id) && model.texts.text(token.id) != token.content) {
-      fail(ErrorKind::corrupt, fmt::format("added_tokens: `{}` has id {}, which belongs to `{}`",
-                                           token.content, token.id, model.texts.text(token.id)));
+      fail(ErrorKind::corrupt,
+           fmt::format("{}: {} has id {}, which belongs to {}", where, shown(token.content), token.id,
+                       shown(model.texts.text(token.id))));
     }
     if (!model.texts.has(token.id)) model.texts.set(token.id, token.content);
   }
@@ -267,8 +282,13 @@ void add_added_tokens(JsonModel& model) {
 }  // namespace
 
 AddedToken read_added_token(const JsonValue& json, TokenId id) {
+  const JsonValue content = json["content"];
+  if (content.text().size() > longest_added_token) {
+    fail(ErrorKind::unsupported, fmt::format("{}: {} bytes, at most {} are accepted", content.where(),
+                                             content.text().size(), longest_added_token));
+  }
   return {.id = id,
-          .content = std::string(json["content"].text()),
+          .content = std::string(content.text()),
           .single_word = json.flag("single_word", false),
           .lstrip = json.flag("lstrip", false),
           .rstrip = json.flag("rstrip", false),
@@ -293,10 +313,11 @@ JsonModel read_model(const JsonValue& root, const SpecialTokenSettings& settings
   } else if (type == "Unigram") {
     model = read_unigram(json, added);
   } else {
-    fail(ErrorKind::unsupported, fmt::format("{}: model type `{}` is not supported", json.where(), type));
+    fail(ErrorKind::unsupported,
+         fmt::format("{}: model type {} is not supported", json.where(), shown(type)));
   }
   model.added = std::move(added);
-  add_added_tokens(model);
+  add_added_tokens(model, root.where() + ": added_tokens");
   return model;
 }
 

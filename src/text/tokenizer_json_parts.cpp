@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "text/shown.h"
 #include "text/tokenizer_json_model.h"
 #include "text/utf8.h"
 
@@ -15,7 +16,8 @@ namespace {
 constexpr int deepest_sequence = 8;
 
 [[noreturn]] void unknown_type(const JsonValue& json, std::string_view type) {
-  fail(ErrorKind::unsupported, fmt::format("{}: component type `{}` is not supported", json.where(), type));
+  fail(ErrorKind::unsupported,
+       fmt::format("{}: component type {} is not supported", json.where(), shown(type)));
 }
 
 void check_depth(const JsonValue& json, int depth) {
@@ -50,7 +52,8 @@ SplitBehavior read_behavior(const JsonValue& json) {
   for (const auto& [name, behavior] : names) {
     if (name == json.text()) return behavior;
   }
-  fail(ErrorKind::unsupported, fmt::format("{}: behavior `{}` is not supported", json.where(), json.text()));
+  fail(ErrorKind::unsupported,
+       fmt::format("{}: behavior {} is not supported", json.where(), shown(json.text())));
 }
 
 void add_normalizer(std::vector<NormalizerStep>& steps, const JsonValue& json, int depth) {
@@ -96,7 +99,8 @@ PrependScheme read_prepend_scheme(const JsonValue& json) {
     if (scheme->text() == "always") return PrependScheme::always;
     if (scheme->text() == "first") return PrependScheme::first;
     if (scheme->text() == "never") return PrependScheme::never;
-    fail(ErrorKind::unsupported, fmt::format("{}: `{}` is not supported", scheme->where(), scheme->text()));
+    fail(ErrorKind::unsupported,
+         fmt::format("{}: {} is not supported", scheme->where(), shown(scheme->text())));
   }
   return json.flag("add_prefix_space", true) ? PrependScheme::always : PrependScheme::never;
 }

@@ -3,17 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "base/error.h"
+#include "text/shown.h"
 #include "text/utf8.h"
 
 namespace inferno {
 namespace {
 
-constexpr std::size_t longest_piece = 1024;  // bounds the work per byte of text
-constexpr double unknown_penalty = 10.0;     // below the worst piece, as sentencepiece has it
+constexpr double unknown_penalty = 10.0;  // below the worst piece, as sentencepiece has it
 
 }  // namespace
 
@@ -36,12 +35,6 @@ Unigram::Unigram(std::span<const UnigramPiece> pieces, std::optional<TokenId> un
   fallback_.fill(-1);
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const UnigramPiece& piece = pieces[i];
-    if (piece.text.size() > longest_piece || !std::isfinite(piece.score)) {
-      fail(ErrorKind::unsupported,
-           fmt::format("model.vocab[{}]: a piece of {} bytes with score {}, expected at most {} bytes "
-                       "and a finite score",
-                       i, piece.text.size(), piece.score, longest_piece));
-    }
     scores_.push_back(piece.score);
     lowest = std::min(lowest, piece.score);
     if (piece.usable && !piece.text.empty()) trie_.add(piece.text, static_cast<std::int32_t>(i));
@@ -106,7 +99,7 @@ void Unigram::append_unknown(std::vector<TokenId>& out, std::string_view text) c
     out.push_back(*unknown_);
   } else {
     fail(ErrorKind::corrupt,
-         fmt::format("model: no piece for `{}`, no unknown token and no byte pieces", text));
+         fmt::format("vocabulary: no piece for {}, no unknown token and no byte pieces", shown(text)));
   }
 }
 

@@ -20,7 +20,9 @@ struct UnigramPiece {
 
 class Unigram final : public SubwordModel {
  public:
-  // A piece's id is its place in the list. Error{unsupported} for an overlong piece.
+  static constexpr std::size_t longest_piece = 1024;  // bytes; bounds the work per byte of text
+
+  // A piece's id is its place in the list. Scores must be finite, pieces at most `longest_piece` long.
   Unigram(std::span<const UnigramPiece> pieces, std::optional<TokenId> unknown, bool byte_fallback);
   // Error{corrupt} when a character is not covered and there is neither an unknown token nor byte pieces.
   void encode(std::vector<TokenId>& out, std::string_view piece) const override;

@@ -45,13 +45,5 @@ TEST(Unigram, TextNeverBecomesAControlToken) {
   EXPECT_THAT(encode(Unigram(pieces, 0, false), "</s>"), ElementsAre(2, 3, 4, 5));
 }
 
-TEST(Unigram, RefusesScoresAndPiecesItCannotWorkWith) {
-  const std::string endless(2000, 'a');
-  const std::vector<UnigramPiece> long_piece = {{endless, 0}};
-  EXPECT_THROW(Unigram(long_piece, std::nullopt, false), Error);
-  const std::vector<UnigramPiece> not_a_number = {{"a", std::numeric_limits<double>::infinity()}};
-  EXPECT_THROW(Unigram(not_a_number, std::nullopt, false), Error);
-}
-
 }  // namespace
 }  // namespace inferno

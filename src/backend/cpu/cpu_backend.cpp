@@ -87,6 +87,7 @@ class CpuBackend final : public Backend {
   const Kernels* kernels_;
   ThreadPool pool_;
   Scratch scratch_;
+  Arena weight_memory_;
 };
 
 std::optional<std::string> CpuBackend::refuses(const BlockSpec& block, WeightFormat) const {
@@ -117,11 +118,12 @@ Weight CpuBackend::pack(const HostWeight& source) {
   Weight weight = {source.format, source.count, source.rows, source.cols, {}};
   const PanelShape shape = panel_shape(source.format, source.rows, source.cols);
   if (kernels_ == nullptr || shape.block_bytes == 0) {
-    weight.memory = cpu::allocate(source.data.size(), "weights");
+    weight.memory = weight_memory_.allocate(source.data.size(), "weights");
     if (!source.data.empty()) std::memcpy(weight.memory.data(), source.data.data(), source.data.size());
     return weight;
   }
-  weight.memory = cpu::allocate(static_cast<std::size_t>(source.count) * shape.matrix_bytes(), "weights");
+  weight.memory =
+      weight_memory_.allocate(static_cast<std::size_t>(source.count) * shape.matrix_bytes(), "weights");
   const std::int64_t panels = std::int64_t{source.count} * shape.panels;
   pool_.parallel_for(
       panels, grain_for(pool_, panels, std::int64_t{source.cols} * panel_rows),

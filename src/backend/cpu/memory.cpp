@@ -84,4 +84,16 @@ Buffer allocate(std::size_t bytes, std::string_view purpose) {
   return Buffer(first, bytes, [base, mapped](std::byte*) { munmap(base, mapped); });
 }
 
+Buffer Arena::allocate(std::size_t bytes, std::string_view purpose) {
+  constexpr std::size_t chunk_bytes = std::size_t{64} << 20, alignment = 64;
+  if (bytes == 0 || bytes > chunk_bytes / 4) return cpu::allocate(bytes, purpose);
+  if (chunk_ == nullptr || used_ + bytes > chunk_->size()) {
+    chunk_ = std::make_shared<Buffer>(cpu::allocate(chunk_bytes, purpose));
+    used_ = 0;
+  }
+  std::byte* first = chunk_->data() + used_;
+  used_ += (bytes + alignment - 1) / alignment * alignment;
+  return Buffer(first, bytes, [chunk = chunk_](std::byte*) {});
+}
+
 }  // namespace inferno::cpu

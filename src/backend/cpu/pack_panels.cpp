@@ -14,8 +14,8 @@ int nibble(const std::uint8_t* nibbles, int i) {
   return i < 16 ? nibbles[i] & 0xF : nibbles[i - 16] >> 4;
 }
 int code_of(const Q4_0& block, int i) {
-  return nibble(block.nibbles, i) ^ 8;
-}  // two's complement
+  return nibble(block.nibbles, i);
+}
 int code_of(const Q4_1& block, int i) {
   return nibble(block.nibbles, i);
 }
@@ -95,7 +95,7 @@ using Codes32 = std::uint8_t[32];
 using Codes256 = std::uint8_t[256];
 void put(Panel<Q4_0>& to, const Q4_0& from, const Codes32& codes, int r) {
   to.scales[r] = from.scale;
-  put_codes<4>(to.quants, codes, r);
+  put_codes<4>(to.codes, codes, r);
 }
 void put(Panel<Q4_1>& to, const Q4_1& from, const Codes32& codes, int r) {
   to.scales[r] = from.scale;

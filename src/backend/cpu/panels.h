@@ -51,7 +51,7 @@ struct Panel<blocks::Q8_0> {
 template <>
 struct Panel<blocks::Q4_0> {
   std::uint16_t scales[panel_rows];
-  Line quants[4];  // as two's complement, code - 8
+  Line codes[4];
 };
 template <>
 struct Panel<blocks::Q4_1> {

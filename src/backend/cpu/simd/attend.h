@@ -32,13 +32,17 @@ inline void find_rows(ChunkRows& rows, const AttendCall& call, int first) {
   }
 }
 
-// turned[d][j] = element d of key j.
+// turned[d][j] = element d of key j. The next chunk's keys are asked for meanwhile: a head's rows lie too far
+// apart for the processor to guess them.
 template <class M>
-void turn_keys(float* turned, const ChunkRows& rows, int head_dim) {
+void turn_keys(float* turned, const ChunkRows& rows, const ChunkRows& next, int head_dim) {
   for (int j = 0; j < rows.count; j += lanes) {
     for (int d = 0; d < head_dim; d += lanes) {
       const float* pieces[lanes];
-      for (int i = 0; i < lanes; ++i) pieces[i] = rows.keys[j + i] + d;
+      for (int i = 0; i < lanes; ++i) {
+        pieces[i] = rows.keys[j + i] + d;
+        __builtin_prefetch(next.keys[j + i] + d);
+      }
       const int some = head_dim - d < lanes ? head_dim - d : lanes;
       M::transpose(turned + d * attend_chunk + j, attend_chunk, pieces, some);
     }
@@ -100,23 +104,34 @@ float soften(float* scores, int q, const ChunkRows& rows, const AttendCall& call
   return shrink;
 }
 
+// One chunk for one group of queries.
+struct GroupStep {
+  const ChunkRows& rows;
+  const ChunkRows* next;  // to be asked for; null when an earlier group has done so
+  const float* shares;    // [queries, attend_chunk]
+  const float* shrink;    // [queries]
+};
+
 // sums = shrink * sums + shares * values for `vectors` vectors of the head, the last of `some` elements.
 template <class M, int queries, int vectors>
-void add_values(float* sums, std::ptrdiff_t stride, const float* shares, const float* shrink,
-                const ChunkRows& rows, int d, int some) {
+void add_values(float* sums, std::ptrdiff_t stride, const GroupStep& step, int d, int some) {
+  const ChunkRows& rows = step.rows;
   typename M::Floats total[queries][vectors];
   repeat<queries * vectors>([&]<int i>() {
     constexpr int q = i / vectors, v = i % vectors;
-    total[q][v] = M::times(M::floats(shrink[q]), M::load(sums + q * stride + d + v * lanes));
+    total[q][v] = M::times(M::floats(step.shrink[q]), M::load(sums + q * stride + d + v * lanes));
   });
   for (int j = 0; j < rows.count; ++j) {
     typename M::Floats value[vectors];
+    if (step.next != nullptr) {
+      repeat<vectors>([&]<int v>() { __builtin_prefetch(step.next->values[j] + d + v * lanes); });
+    }
     repeat<vectors>([&]<int v>() {
       const float* from = rows.values[j] + d + v * lanes;
       value[v] = v == vectors - 1 && some < lanes ? M::load_some(from, some) : M::load(from);
     });
     repeat<queries>([&]<int q>() {
-      const auto share = M::floats(shares[q * attend_chunk + j]);
+      const auto share = M::floats(step.shares[q * attend_chunk + j]);
       repeat<vectors>([&]<int v>() { total[q][v] = M::fma(share, value[v], total[q][v]); });
     });
   }
@@ -127,7 +142,8 @@ void add_values(float* sums, std::ptrdiff_t stride, const float* shares, const f
 }
 
 template <class M, int queries>
-void attend_group(const AttendCall& call, int q, const ChunkRows& rows, const float* turned, float* scores) {
+void attend_group(const AttendCall& call, int q, const ChunkRows& rows, const ChunkRows& next,
+                  const float* turned, float* scores) {
   constexpr int vectors = M::attend_vectors;
   static_assert(score_vectors % vectors == 0);
   for (int v = 0; v < score_vectors; v += vectors) {
@@ -135,15 +151,16 @@ void attend_group(const AttendCall& call, int q, const ChunkRows& rows, const fl
   }
   float shrink[queries];
   for (int i = 0; i < queries; ++i) shrink[i] = soften<M>(scores + i * attend_chunk, q + i, rows, call);
+  const GroupStep step = {rows, q == 0 ? &next : nullptr, scores, shrink};
   const int padded = call.padded_dim;
   float* sums = call.sums + static_cast<std::ptrdiff_t>(q) * padded;
   int d = 0;
   for (; d + vectors * lanes <= padded; d += vectors * lanes) {
     const int some = call.head_dim - d - (vectors - 1) * lanes;
-    add_values<M, queries, vectors>(sums, padded, scores, shrink, rows, d, some);
+    add_values<M, queries, vectors>(sums, padded, step, d, some);
   }
   for (; d < padded; d += lanes) {
-    add_values<M, queries, 1>(sums, padded, scores, shrink, rows, d, call.head_dim - d);
+    add_values<M, queries, 1>(sums, padded, step, d, call.head_dim - d);
   }
 }
 
@@ -151,15 +168,17 @@ template <class M>
 void attend(const AttendCall& call) {
   float* turned = call.scratch;
   float* scores = turned + static_cast<std::ptrdiff_t>(call.padded_dim) * attend_chunk;
-  ChunkRows rows;
-  for (int first = call.begin; first < call.end; first += attend_chunk) {
-    find_rows(rows, call, first);
-    turn_keys<M>(turned, rows, call.head_dim);
+  ChunkRows rows[2];
+  find_rows(rows[0], call, call.begin);
+  for (int first = call.begin, at = 0; first < call.end; first += attend_chunk, at ^= 1) {
+    const bool is_last = first + attend_chunk >= call.end;
+    find_rows(rows[at ^ 1], call, is_last ? first : first + attend_chunk);
+    turn_keys<M>(turned, rows[at], rows[at ^ 1], call.head_dim);
     int q = 0;
     for (; q + M::attend_queries <= call.queries; q += M::attend_queries) {
-      attend_group<M, M::attend_queries>(call, q, rows, turned, scores);
+      attend_group<M, M::attend_queries>(call, q, rows[at], rows[at ^ 1], turned, scores);
     }
-    for (; q < call.queries; ++q) attend_group<M, 1>(call, q, rows, turned, scores);
+    for (; q < call.queries; ++q) attend_group<M, 1>(call, q, rows[at], rows[at ^ 1], turned, scores);
   }
 }
 

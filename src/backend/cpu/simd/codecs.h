@@ -1,5 +1,5 @@
-// Quantized panels as whole numbers. A codec walks over units (columns under one scale) and hands out each
-// pair of columns as 32 int16; the unit's values are scale * number + minimum.
+// Quantized panels as whole numbers. A codec walks over units (columns under one scale), opens them in steps
+// and hands out each pair of columns as 32 int16; the unit's values are scale * number + minimum.
 #pragma once
 
 #include "backend/cpu/panels.h"
@@ -16,89 +16,130 @@ constexpr float zero_point(int code) {
   return static_cast<float>(-code);
 }
 
-// Pair `pair` of lines that hold `bits` bits a code; the bits above are not zero.
-template <class M, int bits, int pair>
-typename M::Words shifted(const Line* lines) {
-  constexpr int slot = pair % pairs_in_line<bits>;
-  return M::template right<slot * bits>(M::line(lines[pair / pairs_in_line<bits>]));
-}
+// Lines are taken one step at a time: `pairs` of them share a load.
+template <class M, int bits>
+struct CodeStep {
+  static constexpr int pairs = pairs_in_line<bits>;
+  typename M::Words line;
+  // The upper bits of the lanes are not zero.
+  template <int pair>
+  typename M::Words shifted() const {
+    return M::template right<pair * bits>(line);
+  }
+  template <int pair>
+  typename M::Words words() const {
+    if constexpr (pair == pairs - 1) return shifted<pair>();
+    return M::both(shifted<pair>(), M::words((1 << bits) - 1));
+  }
+  // The code times 2^weight, for one instruction less.
+  template <int pair>
+  static constexpr int weight = pair == pairs - 1 ? 0 : pair * bits;
+  template <int pair>
+  typename M::Words words_in_place() const {
+    if constexpr (pair == pairs - 1) return shifted<pair>();
+    return M::both(line, M::words(((1 << bits) - 1) << (pair * bits)));
+  }
+};
 
-template <class M, int bits, int pair>
-typename M::Words code(const Line* lines) {
-  if constexpr (pair % pairs_in_line<bits> == pairs_in_line<bits> - 1) return shifted<M, bits, pair>(lines);
-  return M::both(shifted<M, bits, pair>(lines), M::words((1 << bits) - 1));
-}
-
-// A code whose upper bits, `bits` of them, lie in a line of their own and belong at bit `place`.
-template <class M, int bits, int place, int pair>
-typename M::Words with_high(typename M::Words low, typename M::Words line) {
-  constexpr int at = pair * bits;
-  const typename M::Words mask = M::words(((1 << bits) - 1) << place);
-  if constexpr (at > place) return M::merge(low, M::template right<at - place>(line), mask);
-  return M::merge(low, M::template left<place - at>(line), mask);
-}
+// Codes whose upper bits lie in a line of their own, shared by several steps.
+template <class M, int bits, int high_bits, int step>
+struct SplitStep {
+  static constexpr int pairs = pairs_in_line<bits>;
+  CodeStep<M, bits> low;
+  typename M::Words high;
+  template <int pair>
+  typename M::Words words() const {
+    constexpr int at = (step * pairs + pair) * high_bits;
+    const typename M::Words mask = M::words(((1 << high_bits) - 1) << bits);
+    const typename M::Words code = low.template words<pair>();
+    if constexpr (at > bits) return M::merge(code, M::template right<at - bits>(high), mask);
+    return M::merge(code, M::template left<bits - at>(high), mask);
+  }
+};
 
 template <class M>
-struct Codec<M, blocks::Q8_0> {
+struct TableStep {
+  static constexpr int pairs = 4;
+  CodeStep<M, 4> index;
+  typename M::Table table;
+  template <int pair>
+  typename M::Words words() const {
+    return M::look_up(table, index.template shifted<pair>());
+  }
+};
+
+template <class M>
+struct ByteStep {
+  static constexpr int pairs = 1;
+  const std::int8_t* bytes;
+  template <int pair>
+  typename M::Words words() const {
+    return M::widen(bytes);
+  }
+};
+
+// Scales and minima as most formats of 32 have them.
+template <class M, class P>
+struct HalfScales {
+  static constexpr int unit = 32;
+  static auto scale(const P& panel, int) { return M::from_halves(panel.scales); }
+};
+
+template <class M>
+struct Codec<M, blocks::Q8_0> : HalfScales<M, Panel<blocks::Q8_0>> {
   using P = Panel<blocks::Q8_0>;
-  static constexpr int unit = 32;
   static constexpr bool has_minimum = false;
-  static auto scale(const P& panel, int) { return M::from_halves(panel.scales); }
-  template <int pair>
-  static auto words(const P& panel, int) {
-    return M::widen(panel.quants[pair]);
+  template <int step>
+  static ByteStep<M> open(const P& panel, int) {
+    return {panel.quants[step]};
   }
 };
 
 template <class M>
-struct Codec<M, blocks::Q4_0> {
+struct Codec<M, blocks::Q4_0> : HalfScales<M, Panel<blocks::Q4_0>> {
   using P = Panel<blocks::Q4_0>;
-  static constexpr int unit = 32;
-  static constexpr bool has_minimum = false;
-  static auto scale(const P& panel, int) { return M::from_halves(panel.scales); }
-  template <int pair>
-  static auto words(const P& panel, int) {
-    constexpr int slot = pair % 4;
-    return M::template right_signed<12>(M::template left<12 - 4 * slot>(M::line(panel.quants[pair / 4])));
+  static constexpr bool has_minimum = true;
+  static auto minimum(const P& panel, int u) {
+    return M::times(Codec::scale(panel, u), M::floats(zero_point(8)));
+  }
+  template <int step>
+  static CodeStep<M, 4> open(const P& panel, int) {
+    return {M::line(panel.codes[step])};
   }
 };
 
 template <class M>
-struct Codec<M, blocks::Q4_1> {
+struct Codec<M, blocks::Q4_1> : HalfScales<M, Panel<blocks::Q4_1>> {
   using P = Panel<blocks::Q4_1>;
-  static constexpr int unit = 32;
   static constexpr bool has_minimum = true;
-  static auto scale(const P& panel, int) { return M::from_halves(panel.scales); }
   static auto minimum(const P& panel, int) { return M::from_halves(panel.minima); }
-  template <int pair>
-  static auto words(const P& panel, int) {
-    return code<M, 4, pair>(panel.codes);
+  template <int step>
+  static CodeStep<M, 4> open(const P& panel, int) {
+    return {M::line(panel.codes[step])};
   }
 };
 
 template <class M>
-struct Codec<M, blocks::Q5_0> {
+struct Codec<M, blocks::Q5_0> : HalfScales<M, Panel<blocks::Q5_0>> {
   using P = Panel<blocks::Q5_0>;
-  static constexpr int unit = 32;
   static constexpr bool has_minimum = true;
-  static auto scale(const P& panel, int) { return M::from_halves(panel.scales); }
-  static auto minimum(const P& panel, int u) { return M::times(scale(panel, u), M::floats(zero_point(16))); }
-  template <int pair>
-  static auto words(const P& panel, int) {
-    return with_high<M, 1, 4, pair>(code<M, 4, pair>(panel.unit.codes), M::line(panel.unit.high[0]));
+  static auto minimum(const P& panel, int u) {
+    return M::times(Codec::scale(panel, u), M::floats(zero_point(16)));
+  }
+  template <int step>
+  static SplitStep<M, 4, 1, step> open(const P& panel, int) {
+    return {{M::line(panel.unit.codes[step])}, M::line(panel.unit.high[0])};
   }
 };
 
 template <class M>
-struct Codec<M, blocks::Q5_1> {
+struct Codec<M, blocks::Q5_1> : HalfScales<M, Panel<blocks::Q5_1>> {
   using P = Panel<blocks::Q5_1>;
-  static constexpr int unit = 32;
   static constexpr bool has_minimum = true;
-  static auto scale(const P& panel, int) { return M::from_halves(panel.scales); }
   static auto minimum(const P& panel, int) { return M::from_halves(panel.minima); }
-  template <int pair>
-  static auto words(const P& panel, int) {
-    return with_high<M, 1, 4, pair>(code<M, 4, pair>(panel.unit.codes), M::line(panel.unit.high[0]));
+  template <int step>
+  static SplitStep<M, 4, 1, step> open(const P& panel, int) {
+    return {{M::line(panel.unit.codes[step])}, M::line(panel.unit.high[0])};
   }
 };
 
@@ -108,14 +149,12 @@ alignas(16) constexpr std::int8_t e2m1_doubled[16] = {0, 1,  2,  3,  4,  6,  8, 
                                                       0, -1, -2, -3, -4, -6, -8, -12};
 
 template <class M>
-struct Codec<M, blocks::Iq4_NL> {
+struct Codec<M, blocks::Iq4_NL> : HalfScales<M, Panel<blocks::Iq4_NL>> {
   using P = Panel<blocks::Iq4_NL>;
-  static constexpr int unit = 32;
   static constexpr bool has_minimum = false;
-  static auto scale(const P& panel, int) { return M::from_halves(panel.scales); }
-  template <int pair>
-  static auto words(const P& panel, int) {
-    return M::look_up(M::table(iq4_table), shifted<M, 4, pair>(panel.codes));
+  template <int step>
+  static TableStep<M> open(const P& panel, int) {
+    return {{M::line(panel.codes[step])}, M::table(iq4_table)};
   }
 };
 
@@ -130,9 +169,9 @@ struct Codec<M, blocks::Mxfp4> {
     const auto power = M::larger(M::left_by(M::bytes(panel.exponents), 23), M::ints(0x400000));
     return M::times(M::as_floats(power), M::floats(0.5f));
   }
-  template <int pair>
-  static auto words(const P& panel, int) {
-    return M::look_up(M::table(e2m1_doubled), shifted<M, 4, pair>(panel.codes));
+  template <int step>
+  static TableStep<M> open(const P& panel, int) {
+    return {{M::line(panel.codes[step])}, M::table(e2m1_doubled)};
   }
 };
 
@@ -167,9 +206,9 @@ struct Codec<M, blocks::Q4_K> {
   static constexpr bool has_minimum = true;
   static auto scale(const P& panel, int u) { return k_scales<M>(panel, u); }
   static auto minimum(const P& panel, int u) { return k_minima<M>(panel, u); }
-  template <int pair>
-  static auto words(const P& panel, int u) {
-    return code<M, 4, pair>(panel.codes[u]);
+  template <int step>
+  static CodeStep<M, 4> open(const P& panel, int u) {
+    return {M::line(panel.codes[u][step])};
   }
 };
 
@@ -180,9 +219,9 @@ struct Codec<M, blocks::Q5_K> {
   static constexpr bool has_minimum = true;
   static auto scale(const P& panel, int u) { return k_scales<M>(panel, u); }
   static auto minimum(const P& panel, int u) { return k_minima<M>(panel, u); }
-  template <int pair>
-  static auto words(const P& panel, int u) {
-    return with_high<M, 1, 4, pair>(code<M, 4, pair>(panel.units[u].codes), M::line(panel.units[u].high[0]));
+  template <int step>
+  static SplitStep<M, 4, 1, step> open(const P& panel, int u) {
+    return {{M::line(panel.units[u].codes[step])}, M::line(panel.units[u].high[0])};
   }
 };
 
@@ -195,9 +234,9 @@ struct Codec<M, blocks::Q6_K> {
     return M::times(M::from_halves(panel.scales), M::to_floats(M::signed_bytes(panel.groups[u])));
   }
   static auto minimum(const P& panel, int u) { return M::times(scale(panel, u), M::floats(zero_point(32))); }
-  template <int pair>
-  static auto words(const P& panel, int u) {
-    return with_high<M, 2, 4, pair>(code<M, 4, pair>(panel.units[u].codes), M::line(panel.units[u].high[0]));
+  template <int step>
+  static SplitStep<M, 4, 2, step> open(const P& panel, int u) {
+    return {{M::line(panel.units[u].codes[step])}, M::line(panel.units[u].high[0])};
   }
 };
 
@@ -213,9 +252,9 @@ struct Codec<M, blocks::Q2_K> {
     const auto offset = M::to_floats(M::right_by(M::bytes(panel.groups[u]), 4));
     return M::minus(M::no_floats(), M::times(M::from_halves(panel.minima), offset));
   }
-  template <int pair>
-  static auto words(const P& panel, int u) {
-    return code<M, 2, pair>(panel.codes + u);
+  template <int step>
+  static CodeStep<M, 2> open(const P& panel, int u) {
+    return {M::line(panel.codes[u])};
   }
 };
 
@@ -231,11 +270,11 @@ struct Codec<M, blocks::Q3_K> {
     return M::times(M::from_halves(panel.scales), M::to_floats(group));
   }
   static auto minimum(const P& panel, int u) { return M::times(scale(panel, u), M::floats(zero_point(4))); }
-  template <int pair>
-  static auto words(const P& panel, int u) {
+  template <int step>
+  static SplitStep<M, 2, 1, step> open(const P& panel, int u) {
     // Two units share a line of third bits: the second one's are in the upper half of each lane.
-    const auto high = M::words_right_by(M::line(panel.units[u / 2].high[0]), u % 2 * 8);
-    return with_high<M, 1, 2, pair>(code<M, 2, pair>(panel.units[u / 2].codes + u % 2), high);
+    const auto& lines = panel.units[u / 2];
+    return {{M::line(lines.codes[u % 2])}, M::words_right_by(M::line(lines.high[0]), u % 2 * 8)};
   }
 };
 
@@ -246,9 +285,9 @@ struct Codec<M, blocks::Tq2_0> {
   static constexpr bool has_minimum = true;
   static auto scale(const P& panel, int) { return M::from_halves(panel.scales); }
   static auto minimum(const P& panel, int u) { return M::times(scale(panel, u), M::floats(zero_point(1))); }
-  template <int pair>
-  static auto words(const P& panel, int u) {
-    return code<M, 2, pair>(panel.codes[u]);
+  template <int step>
+  static CodeStep<M, 2> open(const P& panel, int u) {
+    return {M::line(panel.codes[u][step])};
   }
 };
 
@@ -263,9 +302,9 @@ struct Codec<M, blocks::Iq4_XS> {
     const auto group = M::add(M::either(low, M::left_by(top, 4)), M::ints(-32));
     return M::times(M::from_halves(panel.scales), M::to_floats(group));
   }
-  template <int pair>
-  static auto words(const P& panel, int u) {
-    return M::look_up(M::table(iq4_table), shifted<M, 4, pair>(panel.codes[u]));
+  template <int step>
+  static TableStep<M> open(const P& panel, int u) {
+    return {{M::line(panel.codes[u][step])}, M::table(iq4_table)};
   }
 };
 

@@ -24,7 +24,11 @@ struct Avx2 {
   static __m256i at(const void* from) { return _mm256_loadu_si256(static_cast<const __m256i*>(from)); }
   static __m128i half_at(const void* from) { return _mm_loadu_si128(static_cast<const __m128i*>(from)); }
 
-  static Words line(const void* from) { return {at(from), at(static_cast<const std::byte*>(from) + 32)}; }
+  static Words line(const void* from) {
+    Words x = {at(from), at(static_cast<const std::byte*>(from) + 32)};
+    asm("" : "+x"(x.low), "+x"(x.high));  // see machine_avx512.h
+    return x;
+  }
   static Words widen(const std::int8_t* from) {
     return {_mm256_cvtepi8_epi16(half_at(from)), _mm256_cvtepi8_epi16(half_at(from + 16))};
   }
@@ -39,10 +43,6 @@ struct Avx2 {
   template <int count>
   static Words left(Words x) {
     return {_mm256_slli_epi16(x.low, count), _mm256_slli_epi16(x.high, count)};
-  }
-  template <int count>
-  static Words right_signed(Words x) {
-    return {_mm256_srai_epi16(x.low, count), _mm256_srai_epi16(x.high, count)};
   }
   static Words words_right_by(Words x, int count) {
     const __m128i n = _mm_cvtsi32_si128(count);
@@ -90,6 +90,10 @@ struct Avx2 {
   static Ints right_by(Ints a, int count) {
     const __m128i n = _mm_cvtsi32_si128(count);
     return {_mm256_srl_epi32(a.low, n), _mm256_srl_epi32(a.high, n)};
+  }
+  template <int count>
+  static Ints right_signed(Ints a) {
+    return {_mm256_srai_epi32(a.low, count), _mm256_srai_epi32(a.high, count)};
   }
   static Ints left_by(Ints a, int count) {
     const __m128i n = _mm_cvtsi32_si128(count);

@@ -20,7 +20,12 @@ struct Avx512 {
   static constexpr int attend_queries = 4, attend_vectors = 4;
 
   // Whole numbers of 16 bits.
-  static Words line(const void* from) { return _mm512_loadu_si512(from); }
+  static Words line(const void* from) {
+    Words x = _mm512_loadu_si512(from);
+    // Into a register, once: the compiler would load it again for every use, and loads are what is scarce.
+    asm("" : "+v"(x));
+    return x;
+  }
   static Words widen(const std::int8_t* from) {
     return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
   }
@@ -32,10 +37,6 @@ struct Avx512 {
   template <int count>
   static Words left(Words x) {
     return _mm512_slli_epi16(x, count);
-  }
-  template <int count>
-  static Words right_signed(Words x) {
-    return _mm512_srai_epi16(x, count);
   }
   static Words words_right_by(Words x, int count) { return _mm512_srl_epi16(x, _mm_cvtsi32_si128(count)); }
   static Words both(Words a, Words b) { return _mm512_and_si512(a, b); }
@@ -67,6 +68,10 @@ struct Avx512 {
   static Ints either(Ints a, Ints b) { return _mm512_or_si512(a, b); }
   static Ints larger(Ints a, Ints b) { return _mm512_max_epi32(a, b); }
   static Ints right_by(Ints a, int count) { return _mm512_srl_epi32(a, _mm_cvtsi32_si128(count)); }
+  template <int count>
+  static Ints right_signed(Ints a) {
+    return _mm512_srai_epi32(a, count);
+  }
   static Ints left_by(Ints a, int count) { return _mm512_sll_epi32(a, _mm_cvtsi32_si128(count)); }
   static int largest(Ints a) { return _mm512_reduce_max_epi32(a); }
   static int total(Ints a) { return _mm512_reduce_add_epi32(a); }

@@ -46,35 +46,66 @@ template <std::size_t bytes>
       [&]<int i>() { __builtin_prefetch(static_cast<const std::byte*>(at) + ahead + i * line); });
 }
 
-// One unit: the products of its whole numbers, then both scales and the minimum.
+template <class Step>
+concept InPlace = requires(const Step step) { step.template words_in_place<0>(); };
+
+// The products of a unit's whole numbers. With one or two tokens taking the codes out costs more than the
+// products: codes then stay where they are in their lanes, each place has a sum of its own, and the sums are
+// shifted back. They are whole multiples, so nothing is lost; they stay below 2^31 because only every
+// fourth product goes into one: 15 * 2^8 * 32767 * 8.
+template <class M, class B, int width>
+[[gnu::always_inline]] inline void multiply_unit(typename M::Ints (&totals)[width], const Panel<B>& panel,
+                                                 int u, const std::int32_t* pairs) {
+  using C = Codec<M, B>;
+  using FirstStep = decltype(C::template open<0>(panel, u));
+  constexpr int in_step = FirstStep::pairs;
+  constexpr bool in_place = width <= 2 && in_step == 4 && InPlace<FirstStep>;
+  constexpr int ways = in_place ? in_step : chains<width>;
+  typename M::Ints parts[width][ways];
+  repeat<width * ways>([&]<int i>() { parts[i / ways][i % ways] = M::no_ints(); });
+  repeat<C::unit / 2 / in_step>([&]<int s>() __attribute__((always_inline)) {
+    const auto step = C::template open<s>(panel, u);
+    repeat<in_step>([&]<int i>() __attribute__((always_inline)) {
+      constexpr int pair = s * in_step + i;
+      typename M::Words words;
+      if constexpr (in_place) {
+        words = step.template words_in_place<i>();
+      } else {
+        words = step.template words<i>();
+      }
+      repeat<width>([&]<int t>() __attribute__((always_inline)) {
+        parts[t][pair % ways] = M::dot(parts[t][pair % ways], words, pairs + pair * width + t);
+      });
+    });
+  });
+  repeat<width>([&]<int t>() __attribute__((always_inline)) {
+    totals[t] = parts[t][0];
+    repeat<ways - 1>([&]<int i>() __attribute__((always_inline)) {
+      auto part = parts[t][i + 1];
+      if constexpr (in_place) part = M::template right_signed<FirstStep::template weight<i + 1>>(part);
+      totals[t] = M::add(totals[t], part);
+    });
+  });
+}
+
+// One unit: its products, then both scales and the minimum.
 template <class M, class B, int width>
 [[gnu::always_inline]] inline void add_unit(typename M::Floats (&sums)[width], const Panel<B>& panel, int u,
                                             const IntegerTile& tile, int group) {
   using C = Codec<M, B>;
-  constexpr int ways = chains<width>;
-  typename M::Ints parts[width][ways];
-  repeat<width * ways>([&]<int i>() { parts[i / ways][i % ways] = M::no_ints(); });
-  repeat<C::unit / 2>([&]<int pair>() __attribute__((always_inline)) {
-    const auto words = C::template words<pair>(panel, u);
-    repeat<width>([&]<int t>() __attribute__((always_inline)) {
-      auto& part = parts[t][pair % ways];
-      part = M::dot(part, words, tile.pairs + group * (C::unit / 2 * width) + pair * width + t);
-    });
-  });
-  repeat<width>([&]<int t>() {
-    for (int step = 1; step < ways; ++step) parts[t][0] = M::add(parts[t][0], parts[t][step]);
-  });
+  typename M::Ints totals[width];
+  multiply_unit<M, B, width>(totals, panel, u, tile.pairs + group * (C::unit / 2 * width));
   const auto scale = C::scale(panel, u);
   repeat<width>([&]<int t>() __attribute__((always_inline)) {
     const int scale_at = group * C::unit / activation_group * width + t;
     const auto both = M::times(scale, M::floats(tile.scales[scale_at]));
-    sums[t] = M::fma(M::to_floats(parts[t][0]), both, sums[t]);
+    sums[t] = M::fma(M::to_floats(totals[t]), both, sums[t]);
   });
   if constexpr (C::has_minimum) {
-    const float* totals = (C::unit == 16 ? tile.sums16 : tile.sums32) + group * width;
+    const float* in = (C::unit == 16 ? tile.sums16 : tile.sums32) + group * width;
     const auto minimum = C::minimum(panel, u);
     repeat<width>([&]<int t>() __attribute__((always_inline)) {
-      sums[t] = M::fma(minimum, M::floats(totals[t]), sums[t]);
+      sums[t] = M::fma(minimum, M::floats(in[t]), sums[t]);
     });
   }
 }
@@ -124,7 +155,7 @@ void multiply_floats(const PanelCall& call) {
   repeat<(ways - 1) * width>([&]<int i>() { parts[1 + i / width][i % width] = M::no_floats(); });
   int b = 0;
   for (; b + stride <= call.blocks; b += stride, in += stride * columns * width) {
-    prefetch<stride * sizeof(Panel<B>)>(panel + b);
+    if constexpr (width > 2) prefetch<stride * sizeof(Panel<B>)>(panel + b);
     repeat<stride * columns>([&]<int c>() __attribute__((always_inline)) {
       const auto weights = column_of<M, c % columns>(panel[b + c / columns]);
       repeat<width>([&]<int t>() __attribute__((always_inline)) {
@@ -176,8 +207,9 @@ void expand_block(WeightFormat format, const std::byte* block, float* out) {
       const auto& panel = *reinterpret_cast<const Panel<B>*>(block);
       for (int u = 0; u < B::elements / C::unit; ++u) {
         const auto scale = C::scale(panel, u);
+        constexpr int in_step = decltype(C::template open<0>(panel, u))::pairs;
         repeat<C::unit / 2>([&]<int pair>() {
-          const auto words = C::template words<pair>(panel, u);
+          const auto words = C::template open<pair / in_step>(panel, u).template words<pair % in_step>();
           repeat<2>([&]<int odd>() {
             // Multiplying one column of the pair by 1 and the other by 0 picks it out.
             const std::int32_t one = odd == 0 ? 1 : 1 << 16;
