@@ -86,10 +86,21 @@ TEST_P(GgufTwin, AgreesWithTheOriginal) {
   expect_twin_agreement(data_folder() / GetParam(), {});
 }
 INSTANTIATE_TEST_SUITE_P(Golden, GgufTwin,
-                         ::testing::Values("llama", "mistral", "mixtral", "qwen3", "phi", "phi3",
-                                           "granite_bias", "qwen2_plain", "qwen3_moe_step",
-                                           "granitemoe_untied", "llama_biases"),
+                         ::testing::Values("models/llama", "models/mistral", "models/mixtral", "models/qwen3",
+                                           "models/phi", "models/phi3", "variants/granite_bias",
+                                           "variants/qwen2_plain", "variants/granitemoe_untied",
+                                           "variants/llama_biases", "variants/phi_grouped"),
                          test_name);
+
+class SharedGgufTwin : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(SharedGgufTwin, AgreesWithTheOriginal) {
+  const auto reference = shared_reference();
+  if (!reference) GTEST_SKIP() << "no ../shared/reference";
+  expect_twin_agreement(*reference / "models" / GetParam(), {});
+}
+INSTANTIATE_TEST_SUITE_P(Golden, SharedGgufTwin,
+                         ::testing::Values("qwen2", "qwen3_moe", "granite", "granitemoe"), test_name);
 
 TEST(GgufTwinFile, OfVersion2Agrees) {
   expect_twin_agreement(data_folder() / "models" / "llama", {.version = 2});
