@@ -72,11 +72,7 @@ class Scene {
 
     HostMatrix of(int expert) const {
       HostMatrix stacked(0, parts.front()->values.front().cols);
-      for (const TestWeight* part : parts) {
-        const HostMatrix& values = part->values[static_cast<std::size_t>(expert)];
-        stacked.rows += values.rows;
-        stacked.values.insert(stacked.values.end(), values.values.begin(), values.values.end());
-      }
+      for (const TestWeight* part : parts) stacked.append(part->values[static_cast<std::size_t>(expert)]);
       return stacked;
     }
     std::span<const double> bias_of(int expert) const {

@@ -26,6 +26,12 @@ struct HostMatrix {
     return std::span(values).subspan(offset(r), static_cast<std::size_t>(cols));
   }
 
+  // The rows of a matrix of as many columns, behind those already here.
+  void append(const HostMatrix& more) {
+    rows += more.rows;
+    values.insert(values.end(), more.values.begin(), more.values.end());
+  }
+
  private:
   std::size_t offset(int r) const { return static_cast<std::size_t>(r) * static_cast<std::size_t>(cols); }
 };
