@@ -92,7 +92,8 @@ def run_step(step, program, folder, known_dev_commands):
 
 
 def broken_links(root, path, text):
-    for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
+    prose = re.sub(r"^```.*?^```|`[^`\n]*`", "", text, flags=re.DOTALL | re.MULTILINE)
+    for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose):
         if "://" not in link and not link.startswith("mailto:") and not (root / path).parent.joinpath(link).exists():
             yield f"{path}: link to {link}, which is not there"
 

@@ -52,6 +52,7 @@ class CheckDocs(unittest.TestCase):
         self.assertEqual(self.problems("```console\n$ ./dev test -L unit\n```\n"), [])
         self.assertIn("docs/x.md", self.problems("[x](docs/x.md#part)\n")[0])
         self.assertEqual(self.problems("[x](https://example.org/x) [y](README.md)\n"), [])
+        self.assertEqual(self.problems("```cpp\n[](int a) { }\n```\nand `[](int b)`\n"), [])
 
 
 class CheckConformance(unittest.TestCase):
