@@ -262,8 +262,7 @@ bool runs_on(std::string_view architecture, int major, int minor) {
 
 std::optional<Advice> why_unusable(const GpuDevice& device, const GpuProbe& probe, const CudaBuild& build) {
   if (build.toolkit_version == 0) {
-    return Advice{"this program was built without the CUDA backend",
-                  "build with `./dev build cuda` where nvcc is installed"};
+    return Advice{"this program was built without the CUDA backend", "use --device cpu, which needs no GPU"};
   }
   if (probe.cuda_version / 1000 < build.toolkit_version / 1000) {
     return Advice{fmt::format("the driver{}{} runs CUDA {} at most, this program needs {}",
