@@ -134,6 +134,7 @@ void bench(CLI::App& app) {
   command->add_option("-o,--output", options->output, "md, json or csv")
       ->check(CLI::IsMember({"md", "json", "csv"}))
       ->capture_default_str();
+  command->add_flag_callback("--json", [options] { options->output = "json"; }, "the same as -o json");
   add_device_options(*command, options->device);
   command->callback([options] {
     if (options->model.empty() && options->shape.empty()) {
