@@ -1,9 +1,30 @@
-# Every third-party library, and nowhere else. fmt, spdlog, nlohmann-json, RapidJSON and CLI11 are headers.
+# Every third-party library, and nowhere else. nlohmann-json, RapidJSON and CLI11 are headers; so is fmt, but compiled
+# once, because as headers alone it would double the time of the whole build.
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
+add_library(inferno_fmt STATIC ${CMAKE_SOURCE_DIR}/cmake/fmt.cpp)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 if(BUILD_TESTING)
   find_package(GTest REQUIRED)
   find_package(benchmark REQUIRED)
 endif()
+
+# inferno_library(pcre2 NAME pcre2-8 HEADER pcre2.h) wraps a C library as target inferno_pcre2, from its static
+# archive when the binary must be portable.
+function(inferno_library name)
+  cmake_parse_arguments(ARG "" "NAME;HEADER" "" ${ARGN})
+  set(file ${ARG_NAME})
+  if(INFERNO_PORTABLE)
+    set(file ${CMAKE_STATIC_LIBRARY_PREFIX}${ARG_NAME}${CMAKE_STATIC_LIBRARY_SUFFIX})
+  endif()
+  find_library(INFERNO_${name}_LIBRARY NAMES ${file} REQUIRED)
+  find_path(INFERNO_${name}_INCLUDE NAMES ${ARG_HEADER} REQUIRED)
+  add_library(inferno_${name} INTERFACE)
+  target_link_libraries(inferno_${name} INTERFACE ${INFERNO_${name}_LIBRARY})
+  target_include_directories(inferno_${name} SYSTEM INTERFACE ${INFERNO_${name}_INCLUDE})
+endfunction()
+inferno_library(pcre2 NAME pcre2-8 HEADER pcre2.h)
+target_compile_definitions(inferno_pcre2 INTERFACE PCRE2_CODE_UNIT_WIDTH=8)
+inferno_library(utf8proc NAME utf8proc HEADER utf8proc.h)
+find_path(INFERNO_RAPIDJSON_INCLUDE NAMES rapidjson/document.h REQUIRED)

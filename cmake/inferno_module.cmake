@@ -1,4 +1,4 @@
-# inferno_module(engine SOURCES a.cpp b.cpp TESTS a_test.cpp USES model backend LINKS fmt::fmt-header-only)
+# inferno_module(engine SOURCES a.cpp b.cpp TESTS a_test.cpp USES model backend LINKS inferno_fmt)
 # declares the library of one layer and, beside it, the program of its unit tests.
 include(GoogleTest)
 
@@ -17,13 +17,19 @@ function(inferno_module name)
   endif()
 endfunction()
 
-# inferno_test(golden_test LABEL golden SOURCES x.cpp USES model backend): one GoogleTest program.
+# inferno_test(golden_test LABEL golden SOURCES x.cpp USES model backend): one GoogleTest program. The target
+# <label>_tests builds all programs of a label, so that a sanitizer run need not build the others.
 function(inferno_test name)
   cmake_parse_arguments(ARG "" "LABEL" "SOURCES;USES;LINKS" ${ARGN})
   list(TRANSFORM ARG_USES PREPEND inferno_)
   add_executable(${name} ${ARG_SOURCES})
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)  # tests are compiled more often than they run
   target_link_libraries(${name} PRIVATE ${ARG_USES} ${ARG_LINKS} GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE INFERNO_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data"
                                              INFERNO_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 300)
+  if(NOT TARGET ${ARG_LABEL}_tests)
+    add_custom_target(${ARG_LABEL}_tests)
+  endif()
+  add_dependencies(${ARG_LABEL}_tests ${name})
+  gtest_discover_tests(${name} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60 PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 300)
 endfunction()

@@ -111,6 +111,7 @@ struct DeviceInfo {
   std::string name;
   std::string kernels;  // the instruction set or architecture chosen, by name
   std::size_t total_bytes = 0, free_bytes = 0;
+  int threads = 1;  // of the host that compute
 };
 
 class Backend {
@@ -156,5 +157,6 @@ class Backend {
 // threads 0: one for each core this process may use.
 std::unique_ptr<Backend> make_cpu_backend(int threads);
 std::unique_ptr<Backend> make_cuda_backend(int device);  // cuda/no_cuda.cpp throws Error{unsupported}
+bool cuda_is_usable();  // whether make_cuda_backend(0) would succeed: what `--device auto` asks
 
 }  // namespace inferno

@@ -19,12 +19,13 @@ class Config {
   using Value = std::variant<bool, double, std::string, std::vector<std::string>, std::vector<double>>;
   using Values = std::map<std::string, Value, std::less<>>;
 
-  // `origin` is the file's name, for messages.
-  explicit Config(Values values, std::string origin = "config.json");
+  // `origin` is the file's name, for messages. `others` are keys whose value is of no kind above (a list of
+  // objects, a list of mixed kinds): nobody can read them, but unread() names them.
+  explicit Config(Values values, std::string origin = "config.json", std::vector<std::string> others = {});
 
   const std::string& origin() const { return origin_; }
   const Values& values() const { return values_; }
-  bool has(std::string_view key) const;
+  bool has(std::string_view key) const;  // whatever kind its value is
 
   // Required: a missing key, a wrong type or a value outside its range is Error{corrupt} naming it.
   int integer(std::string_view key) const;   // whole, 0 <= value <= 2^31 - 1
@@ -48,11 +49,17 @@ class Config {
   std::vector<std::string> unread() const;
 
  private:
-  template <class T>
-  const T& get(std::string_view key) const;
+  const Value* find(std::string_view key) const;
+  const Value& require(std::string_view key) const;
+  [[noreturn]] void refuse(std::string_view key, std::string_view expected, const Value& found) const;
+
+  int whole(std::string_view key, const Value& value, int least) const;
+  float finite(std::string_view key, const Value& value) const;
+  std::vector<float> finite_list(std::string_view key, const Value& value) const;
 
   Values values_;
   std::string origin_;
+  std::set<std::string, std::less<>> others_;
   mutable std::set<std::string, std::less<>> read_;  // one thread: describing a model is not concurrent
 };
 

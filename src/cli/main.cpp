@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <string>
 
 #include "cli/command.h"
 #include "cli/report_error.h"
@@ -19,14 +20,19 @@ int report(const Error& error) {
 int run(int argc, char** argv) {
   CLI::App app("Inferno runs open language models on this machine.", "inferno");
   app.set_version_flag("--version", std::string(version));
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);
   for (const AddCommand add : commands()) add(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    // Help and version leave through here too, with code 0; everything else is the caller's mistake.
-    return app.exit(error) == 0 ? 0 : exit_code(ErrorKind::invalid_request);
+    // Help and version leave through here too; everything else is the caller's mistake.
+    if (error.get_exit_code() == 0) return app.exit(error);
+    const std::string name =
+        app.get_subcommands().empty() ? "" : app.get_subcommands().front()->get_name() + " ";
+    return report(
+        Error(ErrorKind::invalid_request, error.what(), {.why = {}, .next = "inferno " + name + "--help"}));
   }
+  if (app.get_subcommands().empty()) std::fputs(app.help().c_str(), stdout);
   return 0;
 }
 

@@ -2,23 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "cli/printable.h"
+
 namespace inferno {
-namespace {
-
-std::string printable(const std::string& text) {
-  std::string out;
-  for (const char letter : text) {
-    const auto code = static_cast<unsigned char>(letter);
-    if ((code < 0x20 && letter != '\n' && letter != '\t') || code == 0x7F) {
-      out += fmt::format("\\x{:02x}", code);
-    } else {
-      out += letter;
-    }
-  }
-  return out;
-}
-
-}  // namespace
 
 int exit_code(ErrorKind kind) {
   switch (kind) {

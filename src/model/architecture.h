@@ -31,19 +31,19 @@ enum class Slot {
   expert_down,
 };
 
+// How Hugging Face stores a matrix of plain floats; quantized ones always have one row per output feature.
 enum class Layout {
-  out_in,              // one row per output feature, as torch.nn.Linear stores it
-  in_out,              // transposed, as GPT-2's Conv1D stores it
-  interleaved,         // gate and up rows alternate, as gpt-oss stores its MXFP4 experts
-  interleaved_in_out,  // the same, transposed, as gpt-oss stores unquantized experts
+  out_in,  // one row per output feature, as torch.nn.Linear stores it
+  in_out,  // transposed, as GPT-2's Conv1D and gpt-oss's experts are
 };
 
 struct Naming {
   Slot slot;
-  // Without ".weight" or ".bias"; stacked in this order. "{}" is the layer's index; "{e}", where it stands,
-  // the expert's: such tensors are stacked over all experts.
+  // Without ".weight" or ".bias". As many as the decoder's parts (Q, K, V; gate, up), or one that holds them
+  // all stacked. "{}" is the layer's index; "{e}", where it stands, the expert's.
   std::vector<std::string_view> tensors;
   Layout layout = Layout::out_in;
+  bool interleaved = false;  // gate and up rows alternate; the loader sorts them
 };
 
 // How a GGUF file orders the rows of Q and K: llama.cpp permutes those of Llama's descendants so that
@@ -54,9 +54,8 @@ struct Architecture {
   std::vector<std::string_view> hf_types;    // config.json's "model_type"
   std::vector<std::string_view> gguf_types;  // "general.architecture"
   GgufRows gguf_rows = GgufRows::as_stored;
-  std::vector<Naming> names;  // Hugging Face; GGUF's names are one table for all families
-  std::vector<std::string_view>
-      known_keys;  // config keys that change the mathematics elsewhere, but not here
+  std::string_view prefix = "model.";  // of Hugging Face's names; a bare decoder was saved without it
+  std::vector<Naming> names;           // Hugging Face's; GGUF's are one table for all families
   ModelSpec (*describe)(const Config&);
 };
 

@@ -14,6 +14,9 @@ struct DecoderLimits {
   int context = 0;         // positions a sequence may reach; the rotary table is made for it
 };
 
+// What a decoder of such limits allocates beside weights and cache.
+std::size_t workspace_bytes(const ModelSpec& spec, const DecoderLimits& limits, DType type);
+
 class Decoder {
  public:
   Decoder(ModelSpec spec, ModelWeights weights, Backend& backend, DecoderLimits limits);
@@ -38,7 +41,7 @@ class Decoder {
   ModelWeights weights_;
   Backend& backend_;
   DecoderLimits limits_;
-  std::vector<int> group_of_layer_;  // into StepInputs::groups
+  std::vector<std::size_t> group_of_layer_;  // into StepInputs::groups
 
   // Activations, allocated once for the largest batch.
   std::vector<Buffer> memory_;

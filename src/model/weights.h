@@ -39,6 +39,8 @@ struct ModelWeights {
 struct LoadReport {
   std::uint64_t parameters = 0;
   std::uint64_t weight_bytes = 0;
+  std::uint64_t token_bytes =
+      0;  // of weights that decoding one token reads: active experts, the head, no table
   std::vector<std::string> notes;  // conversions and choices made while loading, one sentence each
 };
 

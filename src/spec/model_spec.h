@@ -29,7 +29,12 @@ struct LongRopeScaling {
   int original_context;
   float short_attention_factor, long_attention_factor;
 };
-using RopeScaling = std::variant<NoScaling, LinearScaling, Llama3Scaling, YarnScaling, LongRopeScaling>;
+// What GGUF keeps of Llama 3's scaling: the result, one divisor for each frequency.
+struct FactorScaling {
+  std::vector<float> factors;
+};
+using RopeScaling =
+    std::variant<NoScaling, LinearScaling, Llama3Scaling, YarnScaling, LongRopeScaling, FactorScaling>;
 
 // Pairs are (i, i + dims / 2) of each head: the loader reorders rows of files that pair neighbours.
 struct Rope {

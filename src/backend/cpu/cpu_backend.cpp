@@ -30,7 +30,7 @@ class CpuBackend final : public Backend {
 
   DeviceInfo info() const override {
     const MemoryState memory = memory_state();
-    return {cpu_name(), std::string(name_of(level_)), memory.total, memory.available};
+    return {cpu_name(), std::string(name_of(level_)), memory.total, memory.available, pool_.threads()};
   }
   DType activation_type() const override { return DType::f32; }
   DType cache_type() const override { return DType::f32; }

@@ -6,9 +6,12 @@
 namespace inferno {
 
 std::unique_ptr<Backend> make_cuda_backend(int /*device*/) {
-  fail(ErrorKind::unsupported, "this program was built without CUDA",
-       {.why = "it was configured with INFERNO_CUDA=OFF",
-        .next = "use --device cpu, or build with `cmake --preset cuda`"});
+  fail(ErrorKind::unsupported, "--device cuda: there is no CUDA backend in this program",
+       {.why = "models run on the CPU only in this version", .next = "use --device cpu"});
+}
+
+bool cuda_is_usable() {
+  return false;
 }
 
 }  // namespace inferno

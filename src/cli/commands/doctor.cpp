@@ -1,12 +1,67 @@
+// `inferno doctor`: gathers what the checks of cli/doctor.h need and prints what they found.
+#include "cli/doctor.h"
+
+#include <fmt/format.h>
+
 #include <cstdio>
+#include <memory>
 
 #include "cli/command.h"
+#include "cli/version.h"
 
 namespace inferno::command {
+namespace {
+
+struct Options {
+  bool json = false;
+  doctor::Device device = doctor::Device::any;
+};
+
+std::vector<std::string> split(std::string_view list, char separator) {
+  std::vector<std::string> parts;
+  while (!list.empty()) {
+    const std::string_view part = list.substr(0, list.find(separator));
+    parts.emplace_back(part);
+    list.remove_prefix(std::min(list.size(), part.size() + 1));
+  }
+  return parts;
+}
+
+doctor::Sources gather(doctor::Device required) {
+  Environment environment = Environment::of_process();
+  const cuda::ProbeSources gpu_sources = {.visible_devices = environment.get("CUDA_VISIBLE_DEVICES")};
+  return {.environment = std::move(environment),
+          .gpus = cuda::probe(gpu_sources),
+          .gpu_sources = gpu_sources,
+          .build = {.toolkit_version = cuda_toolkit, .architectures = split(cuda_architectures, ';')},
+          .required = required};
+}
+
+void run(const Options& options) {
+  const auto findings = doctor::examine(gather(options.device));
+  std::fputs((options.json ? doctor::as_json(findings) : doctor::as_table(findings)).c_str(), stdout);
+  for (const doctor::Finding& finding : findings) {
+    if (finding.verdict != doctor::Verdict::fail) continue;
+    const bool gpu = finding.check.starts_with("gpu");
+    fail(gpu ? ErrorKind::device : ErrorKind::io, fmt::format("{}: {}", finding.check, finding.summary),
+         {.why = {}, .next = finding.next});
+  }
+}
+
+}  // namespace
 
 void doctor(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("doctor", "Check this machine");
-  command->callback([] { std::puts("ok"); });
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("doctor", "Check this machine: CPU, memory, GPUs, cache folder");
+  command->add_flag("--json", options->json, "Print the findings as JSON");
+  const std::map<std::string, doctor::Device> devices = {
+      {"auto", doctor::Device::any}, {"cpu", doctor::Device::cpu}, {"cuda", doctor::Device::cuda}};
+  command
+      ->add_option("--device", options->device,
+                   "What must work: with cuda, no usable GPU is an error (exit code 7)")
+      ->transform(CLI::CheckedTransformer(devices))
+      ->option_text("auto|cpu|cuda");
+  command->callback([options] { run(*options); });
 }
 
 }  // namespace inferno::command

@@ -1,0 +1,16 @@
+// The one translation unit that compiles fmt. Debian ships its headers and a shared library only; as headers
+// alone it would cost every file that formats a message three seconds, shared it would not be portable.
+#include <fmt/format-inl.h>
+
+namespace fmt::inline v9::detail {
+
+template dragonbox::decimal_fp<float> dragonbox::to_decimal(float) noexcept;
+template dragonbox::decimal_fp<double> dragonbox::to_decimal(double) noexcept;
+template locale_ref::locale_ref(const std::locale&);
+template std::locale locale_ref::get<std::locale>() const;
+template thousands_sep_result<char> thousands_sep_impl(locale_ref);
+template char decimal_point_impl(locale_ref);
+template void buffer<char>::append(const char*, const char*);
+template void vformat_to(buffer<char>&, string_view, basic_format_args<buffer_context<char>>, locale_ref);
+
+}  // namespace fmt::inline v9::detail

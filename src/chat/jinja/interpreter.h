@@ -1,0 +1,159 @@
+// Walks a parsed template and writes its output. One interpreter per rendering, on one thread.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "chat/jinja/ast.h"
+#include "chat/jinja/meter.h"
+#include "chat/jinja/operations.h"
+#include "chat/jinja/value.h"
+
+namespace inferno::jinja {
+
+// The names of one block: a loop's round, a macro's call. Reading goes outward, writing stays here.
+struct Scope {
+  std::shared_ptr<Scope> outer;  // null: the template's own names follow
+  std::vector<std::pair<NameId, Value>> names;
+
+  const Value* find(NameId id) const;
+  void set(NameId id, Value value);
+};
+using ScopePtr = std::shared_ptr<Scope>;
+
+// A macro together with the names around its definition.
+struct MacroValue {
+  std::shared_ptr<const ast::Macro> macro;
+  ScopePtr scope;
+  HeapCharge charge;
+};
+
+// Behind `loop`. Items are drawn one at a time, because a loop's condition may depend on its body.
+struct LoopState {
+  LoopState(Meter& meter, Iteration items, std::optional<std::int64_t> size)
+      : iteration(std::move(items)), length(size), ahead_charge(&meter, sizeof(LoopState)) {}
+
+  const ast::For* statement = nullptr;
+  ScopePtr outer;
+  Iteration iteration;
+  std::deque<Value> ahead;
+  std::optional<std::int64_t> length;  // nullopt: not known before the end
+  std::int64_t index0 = -1;
+  std::int64_t depth0 = 0;
+  Value current, before, last_changed;
+  bool has_changed_before = false;
+  bool finished = false;
+  int value_depth = 0;
+  HeapCharge ahead_charge;
+};
+
+using LocalClock = std::function<std::chrono::local_seconds()>;
+
+class Interpreter {
+ public:
+  Interpreter(const Program& program, Meter& meter, LocalClock clock);
+  ~Interpreter();
+  Interpreter(const Interpreter&) = delete;
+  Interpreter& operator=(const Interpreter&) = delete;
+
+  // Whether the template mentions the name at all.
+  bool reads(const std::string& name) const;
+  // A variable the template may read. Call before run().
+  void define(const std::string& name, Value value);
+  Text run();
+
+  // For builtins.
+  Meter& meter() { return meter_; }
+  std::chrono::local_seconds now() const { return clock_(); }
+  Value call(const Value& callee, const Arguments& arguments);
+  Value make_namespace(std::vector<std::pair<std::string, Value>> attributes);
+  Value loop_attribute(const std::shared_ptr<LoopState>& loop, std::string_view name);
+
+ private:
+  enum class Flow { next, break_loop, continue_loop };
+  // Counts one level of C++ recursion.
+  class Frame;
+
+  // Statements (statements.cpp)
+  Flow execute(const Body& body, const ScopePtr& scope, Text& out);
+  Flow execute(const Statement& statement, const ScopePtr& scope, Text& out);
+  void write(Text& out, const Text& text);
+  Flow execute(const Block& block, const ScopePtr& scope, Text& out);  // scope: the block's own
+  Text capture(const Block& block, const ScopePtr& scope);
+  void assign(const ast::Target& target, const Value& value, const ScopePtr& scope);
+  void set_name(NameId id, Value value, const ScopePtr& scope);
+  Flow run(const ast::Data& data, const ScopePtr& scope, Text& out);
+  Flow run(const ast::Output& output, const ScopePtr& scope, Text& out);
+  Flow run(const ast::If& statement, const ScopePtr& scope, Text& out);
+  Flow run(const ast::For& statement, const ScopePtr& scope, Text& out);
+  Flow run(const ast::Set& statement, const ScopePtr& scope, Text& out);
+  Flow run(const ast::SetBlock& statement, const ScopePtr& scope, Text& out);
+  Flow run(const ast::MacroDefinition& definition, const ScopePtr& scope, Text& out);
+  Flow run(const ast::CallBlock& block, const ScopePtr& scope, Text& out);
+  Flow run(const ast::FilterBlock& block, const ScopePtr& scope, Text& out);
+  Flow run(const ast::With& with, const ScopePtr& scope, Text& out);
+  Flow run(const ast::Generation& block, const ScopePtr& scope, Text& out);
+  Flow run(const ast::Break& statement, const ScopePtr& scope, Text& out);
+  Flow run(const ast::Continue& statement, const ScopePtr& scope, Text& out);
+
+  // Loops (loops.cpp)
+  Flow run_loop(const ast::For& statement, const Value& iterable, std::int64_t depth0, const ScopePtr& scope,
+                Text& out);
+  Value collect(const ast::Target& target, const ScopePtr& scope);
+  std::optional<Value> draw(LoopState& loop);
+  std::optional<Value> next_item(LoopState& loop);
+  const Value* peek(LoopState& loop);
+  std::int64_t loop_length(LoopState& loop);
+  Value call_loop(const LoopState& loop, const Arguments& arguments);
+
+  // str() of anything, `loop` included.
+  Text print(const Value& value);
+
+  // Calls (calls.cpp)
+  Value call_macro(const MacroValue& macro, const Arguments& arguments);
+  void bind_parameters(const ast::Macro& macro, const Arguments& arguments, const ScopePtr& scope);
+  void bind_special(const ast::Macro& macro, Arguments left, const ScopePtr& scope);
+  Value make_macro(std::shared_ptr<const ast::Macro> macro, const ScopePtr& scope);
+  Arguments evaluate(const CallArguments& arguments, const ScopePtr& scope);
+  Value apply(const FilterCall& filter, const Value& input, const ScopePtr& scope);
+
+  // Expressions (expressions.cpp)
+  Value evaluate(const Expression& expression, const ScopePtr& scope);
+  Value lookup(NameId id, const ScopePtr& scope);
+  Value eval(const ast::Constant& constant, const ScopePtr& scope);
+  Value eval(const ast::Name& name, const ScopePtr& scope);
+  Value eval(const ast::SequenceLiteral& literal, const ScopePtr& scope);
+  Value eval(const ast::DictLiteral& literal, const ScopePtr& scope);
+  Value eval(const ast::Attribute& attribute, const ScopePtr& scope);
+  Value eval(const ast::Subscript& subscript, const ScopePtr& scope);
+  Value eval(const ast::Slice& slice, const ScopePtr& scope);
+  Value eval(const ast::Call& call, const ScopePtr& scope);
+  Value eval(const ast::Filter& filter, const ScopePtr& scope);
+  Value eval(const ast::Test& test, const ScopePtr& scope);
+  Value eval(const ast::Conditional& conditional, const ScopePtr& scope);
+  Value eval(const ast::Logic& logic, const ScopePtr& scope);
+  Value eval(const ast::Not& expression, const ScopePtr& scope);
+  Value eval(const ast::Sign& sign, const ScopePtr& scope);
+  Value eval(const ast::Compare& comparison, const ScopePtr& scope);
+  Value eval(const ast::Arithmetic& arithmetic, const ScopePtr& scope);
+  Value eval(const ast::Concat& concat, const ScopePtr& scope);
+  Value attribute_of(const Value& object, std::string_view name);
+
+  const Program& program_;
+  Meter& meter_;
+  LocalClock clock_;
+  std::optional<NameId> loop_name_;            // where the template mentions `loop`
+  std::vector<std::optional<Value>> globals_;  // by NameId: the variables given, then the template's own
+  int frames_ = 0;
+  int macro_depth_ = 0;
+  // Whatever can be part of a cycle is kept here and emptied at the end.
+  std::vector<std::shared_ptr<Namespace>> namespaces_;
+  std::vector<ScopePtr> captured_scopes_;
+};
+
+}  // namespace inferno::jinja

@@ -1,0 +1,118 @@
+#include "chat/json.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "base/error.h"
+
+namespace inferno {
+namespace {
+
+constexpr std::size_t deepest_nesting = 256;
+// Below this a look through the keys is cheaper than a hash of them.
+constexpr std::size_t keys_worth_hashing = 16;
+
+// Builds the document itself instead of letting the library do it: inserting into an ordered object looks
+// through all earlier keys, which is quadratic in the size of a hostile request.
+class Builder {
+ public:
+  explicit Builder(std::string_view name) : name_(name) {}
+
+  bool null() { return add(nullptr); }
+  bool boolean(bool value) { return add(value); }
+  bool number_integer(std::int64_t value) { return add(value); }
+  bool number_unsigned(std::uint64_t value) {
+    if (value > static_cast<std::uint64_t>(INT64_MAX)) return refuse("an integer beyond 64 bits");
+    return add(static_cast<std::int64_t>(value));
+  }
+  bool number_float(double value, const std::string& spelling) {
+    if (spelling.find_first_of(".eE") == std::string::npos) return refuse("an integer beyond 64 bits");
+    return add(value);
+  }
+  bool string(std::string& value) { return add(std::move(value)); }
+  bool binary(Json::binary_t&) { return refuse("binary data"); }
+  bool start_object(std::size_t) { return open(Json::object()); }
+  bool start_array(std::size_t) { return open(Json::array()); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+
+  bool key(std::string& name) {
+    Level& level = levels_.back();
+    Entries& entries = entries_of(level.value);
+    level.slot = entries.size();
+    if (entries.size() < keys_worth_hashing) {
+      for (std::size_t i = 0; i < entries.size(); ++i) {
+        if (entries[i].first == name) level.slot = i;
+      }
+    } else {
+      for (std::size_t i = level.places.size(); i < entries.size(); ++i)
+        level.places.emplace(entries[i].first, i);
+      level.slot = level.places.try_emplace(name, entries.size()).first->second;
+    }
+    if (level.slot == entries.size()) entries.emplace_back(std::move(name), nullptr);
+    return true;
+  }
+
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception&) {
+    fail(ErrorKind::corrupt, fmt::format("{}: not valid JSON at byte {}", name_, position));
+  }
+
+  Json take() { return std::move(root_); }
+
+ private:
+  using Entries = std::vector<std::pair<const std::string, Json>>;
+  // The library's ordered object is a vector that hides its positions.
+  static Entries& entries_of(Json& object) { return object.get_ref<Json::object_t&>(); }
+  struct Level {
+    Json value;
+    std::size_t slot = 0;                                 // where the next value of an object goes
+    std::unordered_map<std::string, std::size_t> places;  // of its keys, once there are many
+  };
+
+  bool refuse(std::string_view what) { fail(ErrorKind::corrupt, fmt::format("{}: holds {}", name_, what)); }
+
+  bool open(Json container) {
+    if (levels_.size() >= deepest_nesting) {
+      fail(ErrorKind::corrupt, fmt::format("{}: nested deeper than {} levels", name_, deepest_nesting));
+    }
+    levels_.emplace_back().value = std::move(container);
+    return true;
+  }
+
+  bool close() {
+    Json finished = std::move(levels_.back().value);
+    levels_.pop_back();
+    return add(std::move(finished));
+  }
+
+  bool add(Json value) {
+    if (levels_.empty()) {
+      root_ = std::move(value);
+      return true;
+    }
+    Level& level = levels_.back();
+    if (level.value.is_array()) {
+      level.value.get_ref<Json::array_t&>().push_back(std::move(value));
+    } else {
+      entries_of(level.value)[level.slot].second = std::move(value);
+    }
+    return true;
+  }
+
+  std::string_view name_;
+  Json root_;
+  std::vector<Level> levels_;
+};
+
+}  // namespace
+
+Json parse_json(std::string_view text, std::string_view name) {
+  Builder builder(name);
+  Json::sax_parse(text.begin(), text.end(), &builder);
+  return builder.take();
+}
+
+}  // namespace inferno

@@ -1,0 +1,111 @@
+#include "checkpoint/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <system_error>
+
+#include "base/error.h"
+#include "checkpoint/gguf.h"
+#include "checkpoint/gguf_split.h"
+#include "checkpoint/safetensors.h"
+#include "checkpoint/safetensors_shards.h"
+#include "checkpoint/untrusted_text.h"
+
+namespace inferno {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+// Names of .gguf files that can be opened by themselves: later parts of a split model are left out.
+std::vector<std::string> gguf_files(const fs::path& directory) {
+  std::error_code problem;
+  std::vector<std::string> names;
+  for (fs::directory_iterator at(directory, problem), end; !problem && at != end; at.increment(problem)) {
+    const std::string name = at->path().filename().string();
+    const auto split = parse_gguf_split_name(name);
+    // An image encoder that comes along is no language model.
+    const bool projector = name.starts_with("mmproj");
+    if (name.ends_with(".gguf") && !projector && (!split || split->number == 1)) names.push_back(name);
+  }
+  if (problem) fail(ErrorKind::io, fmt::format("{}: cannot list: {}", directory.string(), problem.message()));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// Some stores name files by their hash.
+bool is_gguf(const fs::path& path) {
+  std::array<char, 4> magic = {};
+  const auto file = open_file(path);
+  if (file->size() < magic.size()) return false;
+  file->read(0, std::as_writable_bytes(std::span(magic)));
+  return std::string_view(magic.data(), magic.size()) == "GGUF";
+}
+
+std::unique_ptr<Checkpoint> open_directory(const fs::path& directory) {
+  const std::vector<std::string> ggufs = gguf_files(directory);
+  if (is_file(directory / "config.json") && ggufs.empty()) return open_safetensors(directory);
+  if (ggufs.size() == 1 && !has_safetensors(directory)) return open_gguf(directory / ggufs.front());
+  if (!ggufs.empty()) {
+    std::string list;
+    for (const std::string& name : ggufs) list += (list.empty() ? "" : ", ") + quote(name);
+    fail(ErrorKind::invalid_request,
+         fmt::format("{}: holds more than one model: {}{}", directory.string(), list,
+                     has_safetensors(directory) ? " and safetensors" : ""),
+         {.why = {}, .next = "name the file"});
+  }
+  fail(ErrorKind::not_found,
+       fmt::format("{}: expected a model directory, found neither config.json nor a .gguf file",
+                   directory.string()),
+       {.why = {}, .next = "give a directory with config.json and .safetensors files, or a .gguf file"});
+}
+
+// A shard or the only file of a directory stands for the whole of it.
+std::unique_ptr<Checkpoint> open_directory_of(const fs::path& file) {
+  const fs::path directory = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  if (!is_file(directory / "config.json")) {
+    fail(ErrorKind::not_found, fmt::format("{}: expected config.json beside it, found none", file.string()),
+         {.why = "safetensors hold only weights; config.json says what they mean",
+          .next = "put it into the directory of its model"});
+  }
+  const std::vector<std::string> used = list_safetensors(directory).names;
+  if (std::find(used.begin(), used.end(), file.filename().string()) == used.end()) {
+    fail(ErrorKind::invalid_request,
+         fmt::format("{}: is not part of the model in its directory", file.string()),
+         {.why = {}, .next = "open the directory " + directory.string()});
+  }
+  return open_safetensors(directory);
+}
+
+}  // namespace
+
+std::unique_ptr<Checkpoint> open_checkpoint(const fs::path& path) {
+  std::error_code problem;
+  const fs::file_status status = fs::status(path, problem);
+  if (status.type() == fs::file_type::not_found) {
+    fail(ErrorKind::not_found, fmt::format("{}: there is no such file or directory", path.string()));
+  }
+  if (problem)
+    fail(ErrorKind::io, fmt::format("{}: cannot look at it: {}", path.string(), problem.message()));
+  if (fs::is_directory(status)) return open_directory(path);
+  const std::string extension = path.extension().string();
+  if (extension == ".gguf" || is_gguf(path)) return open_gguf(path);
+  if (extension == ".safetensors") return open_directory_of(path);
+  if (extension == ".bin" || extension == ".pth" || extension == ".pt") {
+    fail(ErrorKind::unsupported,
+         fmt::format("{}: expected .safetensors or .gguf, found a pickle file", path.string()),
+         {.why = "pickle files run code when loaded; Inferno never reads them",
+          .next = "take a repository or revision with .safetensors files, or a GGUF file of this model"});
+  }
+  fail(ErrorKind::unsupported,
+       fmt::format("{}: expected a model directory, a .gguf file or a .safetensors file", path.string()));
+}
+
+}  // namespace inferno

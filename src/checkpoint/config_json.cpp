@@ -1,0 +1,157 @@
+#include "checkpoint/config_json.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "checkpoint/json_events.h"
+#include "checkpoint/read_text.h"
+#include "checkpoint/rope_parameters.h"
+#include "checkpoint/untrusted_text.h"
+
+namespace inferno {
+namespace {
+
+constexpr std::uint64_t largest_file = 16u << 20;
+constexpr int deepest = 32;
+// Flattening repeats a key for each value beneath it, so both factors of the product need a bound.
+constexpr std::size_t most_values = 65536;
+constexpr std::size_t longest_path = 512;
+
+// A list while it is being read. It has a kind only as long as all its elements share one.
+struct OpenList {
+  std::vector<double> numbers;
+  std::vector<std::string> texts;
+  bool other = false;
+  int depth = 0;  // of lists and objects inside it
+
+  void add(JsonScalar&& value) {
+    if (auto* text = std::get_if<std::string>(&value); text != nullptr && numbers.empty()) {
+      texts.push_back(std::move(*text));
+    } else if (const auto* whole = std::get_if<std::uint64_t>(&value); whole != nullptr && texts.empty()) {
+      numbers.push_back(static_cast<double>(*whole));
+    } else if (const auto* number = std::get_if<double>(&value); number != nullptr && texts.empty()) {
+      numbers.push_back(*number);
+    } else {
+      other = true;
+    }
+  }
+};
+
+class Flattener final : public JsonEvents {
+ public:
+  explicit Flattener(std::string_view origin) : origin_(origin) {}
+
+  void start_object() override {
+    if (list_) {
+      list_->other = true;
+      ++list_->depth;
+    } else {
+      open_object();
+    }
+  }
+
+  void key(std::string name) override {
+    if (list_) return;
+    path_.resize(parents_.back());
+    if (!path_.empty()) path_ += '.';
+    path_ += name;
+    if (path_.size() > longest_path) {
+      fail(ErrorKind::corrupt, fmt::format("{}: expected names of at most {} bytes, found {}", origin_,
+                                           longest_path, quote(path_)));
+    }
+    if (!seen_.insert(path_).second) {
+      fail(ErrorKind::corrupt, fmt::format("{}: {} is given twice", origin_, quote(path_)));
+    }
+    if (seen_.size() > most_values) {
+      fail(ErrorKind::corrupt, fmt::format("{}: expected at most {} values", origin_, most_values));
+    }
+  }
+
+  void end_object() override {
+    if (list_) {
+      --list_->depth;
+    } else {
+      parents_.pop_back();
+    }
+  }
+
+  void start_array() override {
+    require_object();
+    if (list_) {
+      list_->other = true;
+      ++list_->depth;
+    } else {
+      list_.emplace();
+    }
+  }
+
+  void end_array() override {
+    if (list_->depth > 0) {
+      --list_->depth;
+      return;
+    }
+    if (list_->other) {
+      others.push_back(path_);
+    } else if (!list_->texts.empty()) {
+      values.emplace(path_, std::move(list_->texts));
+    } else {
+      values.emplace(path_, std::move(list_->numbers));
+    }
+    list_.reset();
+  }
+
+  void scalar(JsonScalar value) override {
+    require_object();
+    if (list_) {
+      if (!list_->other) list_->add(std::move(value));
+    } else if (const auto* flag = std::get_if<bool>(&value)) {
+      values.emplace(path_, *flag);
+    } else if (const auto* whole = std::get_if<std::uint64_t>(&value)) {
+      values.emplace(path_, static_cast<double>(*whole));
+    } else if (const auto* number = std::get_if<double>(&value)) {
+      values.emplace(path_, *number);
+    } else if (auto* text = std::get_if<std::string>(&value)) {
+      values.emplace(path_, std::move(*text));
+    }
+  }
+
+  Config::Values values;
+  std::vector<std::string> others;
+
+ private:
+  void open_object() { parents_.push_back(path_.size()); }
+
+  void require_object() const {
+    if (parents_.empty()) fail(ErrorKind::corrupt, fmt::format("{}: expected a JSON object", origin_));
+  }
+
+  std::string_view origin_;
+  std::string path_;                  // of the value that comes next
+  std::vector<std::size_t> parents_;  // lengths of path_ at each open object
+  std::optional<OpenList> list_;      // the outermost list being read
+  std::set<std::string> seen_;
+};
+
+}  // namespace
+
+Config parse_config(std::string_view json, std::string origin) {
+  if (json.size() > largest_file) {
+    fail(ErrorKind::corrupt,
+         fmt::format("{}: expected at most {} bytes, found {}", origin, largest_file, json.size()));
+  }
+  Flattener flattener(origin);
+  parse_json(json, origin, deepest, flattener);
+  use_older_rope_names(flattener.values, flattener.others, origin);
+  return Config(std::move(flattener.values), std::move(origin), std::move(flattener.others));
+}
+
+Config read_config(const std::filesystem::path& path) {
+  return parse_config(read_text(path, largest_file), path.string());
+}
+
+}  // namespace inferno

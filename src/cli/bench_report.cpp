@@ -1,0 +1,95 @@
+#include "cli/bench_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/describe_spec.h"
+
+namespace inferno {
+namespace {
+
+double best_bandwidth(const BenchReport& report) {
+  return std::max(report.bandwidth, report.bandwidth_one_thread);
+}
+
+double seconds_per_step(const Measurement& row) {
+  return row.batch / row.tokens_per_second();
+}
+
+// Bytes a second that decoding moved; 0 for prompts, where arithmetic is the limit.
+double moved(const Measurement& row) {
+  return row.bytes_per_step == 0.0 ? 0.0 : row.bytes_per_step / seconds_per_step(row);
+}
+
+}  // namespace
+
+std::string as_markdown(const BenchReport& report) {
+  std::string out = fmt::format("{} · {} · {} ({}), {} threads · inferno {}\n", report.model, report.weights,
+                                report.device, report.kernels, report.threads, report.version);
+  out += fmt::format("weights {}, {} read for each token, made or loaded in {:.1f} s\n",
+                     human_bytes(static_cast<double>(report.weight_bytes)),
+                     human_bytes(static_cast<double>(report.token_bytes)), report.load_seconds);
+  if (report.bandwidth > 0.0) {
+    out += fmt::format("read bandwidth {:.1f} GB/s with one thread, {:.1f} GB/s with {}\n",
+                       report.bandwidth_one_thread / 1e9, report.bandwidth / 1e9, report.threads);
+  }
+  for (const std::string& note : report.notes) out += fmt::format("note: {}\n", note);
+  out += "\n| test | batch | tok/s | ± | ms/step | GB/s | of bandwidth |\n|---|--:|--:|--:|--:|--:|--:|\n";
+  for (const Measurement& row : report.rows) {
+    const bool decoding = row.bytes_per_step > 0.0;
+    const double rate = row.tokens_per_second();
+    out += fmt::format("| {} | {} | {:.2f} | {:.2f} | {:.2f} | {} | {} |\n", row.test, row.batch, rate,
+                       row.deviation(),
+                       decoding ? 1e3 * seconds_per_step(row) : 1e3 * row.tokens * row.batch / rate,
+                       decoding ? fmt::format("{:.2f}", moved(row) / 1e9) : "",
+                       decoding && report.bandwidth > 0.0
+                           ? fmt::format("{:.0f} %", 100.0 * moved(row) / best_bandwidth(report))
+                           : "");
+  }
+  return out;
+}
+
+std::string as_json(const BenchReport& report) {
+  Json rows = Json::array();
+  for (const Measurement& row : report.rows) {
+    Json entry = {{"test", row.test},
+                  {"batch", row.batch},
+                  {"tokens", row.tokens},
+                  {"tokens_per_second", row.tokens_per_second()},
+                  {"deviation", row.deviation()},
+                  {"seconds", row.seconds}};
+    if (row.bytes_per_step > 0.0) {
+      entry["bytes_per_step"] = row.bytes_per_step;
+      entry["bytes_per_second"] = moved(row);
+      if (report.bandwidth > 0.0) entry["share_of_bandwidth"] = moved(row) / best_bandwidth(report);
+    }
+    rows.push_back(std::move(entry));
+  }
+  const Json out = {{"model", report.model},
+                    {"weights", report.weights},
+                    {"device", report.device},
+                    {"kernels", report.kernels},
+                    {"threads", report.threads},
+                    {"version", report.version},
+                    {"parameters", report.parameters},
+                    {"weight_bytes", report.weight_bytes},
+                    {"token_bytes", report.token_bytes},
+                    {"load_seconds", report.load_seconds},
+                    {"read_bandwidth_one_thread", report.bandwidth_one_thread},
+                    {"read_bandwidth", report.bandwidth},
+                    {"notes", report.notes},
+                    {"results", rows}};
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string as_csv(const BenchReport& report) {
+  std::string out = "model,weights,threads,test,batch,tokens_per_second,deviation,bytes_per_second\n";
+  for (const Measurement& row : report.rows) {
+    out += fmt::format("{},{},{},{},{},{:.3f},{:.3f},{:.0f}\n", report.model, report.weights, report.threads,
+                       row.test, row.batch, row.tokens_per_second(), row.deviation(), moved(row));
+  }
+  return out;
+}
+
+}  // namespace inferno

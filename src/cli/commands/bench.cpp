@@ -1,0 +1,151 @@
+// `inferno bench`: how fast a model runs here, as a rate and as a share of what the memory can deliver.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "backend/cpu/bandwidth.h"
+#include "base/error.h"
+#include "checkpoint/config_json.h"
+#include "cli/bench_report.h"
+#include "cli/command.h"
+#include "cli/model_options.h"
+#include "cli/version.h"
+#include "model/random_checkpoint.h"
+#include "model/shapes.h"
+
+namespace inferno::command {
+namespace {
+
+struct BenchOptions {
+  std::string model, shape, weights, output = "md";
+  std::vector<int> prompts = {512}, generate = {128}, depths = {0}, batches = {1};
+  int repeat = 3;
+  DeviceOptions device;
+};
+
+WeightFormat format_of(std::string_view name) {
+  if (const auto format = format_named(name)) return *format;
+  std::vector<std::string_view> names;
+  for (const WeightFormat format : all_formats) names.push_back(name_of(format));
+  fail(ErrorKind::invalid_request,
+       fmt::format("--weights {}: expected one of {}, or DENSE+EXPERTS", name, fmt::join(names, ", ")));
+}
+
+// "q8_0", or "bf16+mxfp4" for dense matrices and experts.
+RandomWeights parse_weights(std::string_view text) {
+  const std::size_t plus = text.find('+');
+  const WeightFormat dense = format_of(text.substr(0, plus));
+  return {.dense = dense,
+          .experts = plus == std::string_view::npos ? dense : format_of(text.substr(plus + 1))};
+}
+
+std::unique_ptr<Checkpoint> open(const BenchOptions& options, BenchReport& report) {
+  if (options.shape.empty()) {
+    report.model = options.model;
+    report.weights = "as stored";
+    return open_checkpoint(options.model);
+  }
+  const Shape& shape = shape_named(options.shape);
+  report.model = shape.name;
+  report.weights = options.weights.empty() ? std::string(shape.weights) : options.weights;
+  return random_checkpoint(parse_config(shape.config, std::string(shape.name)), shape.type,
+                           parse_weights(report.weights));
+}
+
+int longest(const std::vector<int>& values) {
+  return *std::max_element(values.begin(), values.end());
+}
+
+void measure(const BenchOptions& options, Decoder& decoder, Backend& backend, BenchReport& report) {
+  const int context = decoder.limits().context;
+  for (const int batch : options.batches) {
+    Measurer measurer(decoder, backend, batch, context);
+    for (const int tokens : options.prompts) {
+      if (tokens > 0) report.rows.push_back(measurer.prompt(tokens, options.repeat));
+    }
+    for (const int depth : options.depths) {
+      for (const int tokens : options.generate) {
+        if (tokens == 0) continue;
+        report.rows.push_back(measurer.generate(tokens, depth, options.repeat, report.token_bytes));
+      }
+    }
+  }
+}
+
+void run(const BenchOptions& options) {
+  BenchReport report;
+  report.version = version;
+  const auto checkpoint = open(options, report);
+  const auto backend = make_backend(options.device);
+  const DeviceInfo info = backend->info();
+  report.device = info.name;
+  report.kernels = info.kernels;
+  report.threads = info.threads;
+
+  const int batch = longest(options.batches);
+  const int context = std::max(longest(options.prompts), longest(options.generate) + longest(options.depths));
+  const auto start = std::chrono::steady_clock::now();
+  LoadedModel model =
+      load_model(*checkpoint, *backend,
+                 {.max_tokens = std::max(512, batch), .max_logit_rows = batch, .context = context});
+  report.load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  report.weight_bytes = model.report.weight_bytes;
+  report.token_bytes = model.report.token_bytes;
+  report.parameters = model.report.parameters;
+  report.notes = model.report.notes;
+
+  constexpr std::size_t gibibyte = std::size_t{1} << 30;
+  report.bandwidth_one_thread = cpu::read_bandwidth(1, gibibyte);
+  report.bandwidth = cpu::read_bandwidth(report.threads, gibibyte);
+  measure(options, *model.decoder, *backend, report);
+  const auto print = options.output == "json" ? as_json : options.output == "csv" ? as_csv : as_markdown;
+  fmt::print("{}", print(report));
+}
+
+}  // namespace
+
+void bench(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("bench", "Measure how fast a model runs on this machine");
+  const auto options = std::make_shared<BenchOptions>();
+  CLI::Option* model = add_model_argument(*command, options->model);
+  std::vector<std::string_view> names;
+  for (const Shape& shape : shapes()) names.push_back(shape.name);
+  command
+      ->add_option("--shape", options->shape,
+                   fmt::format("a well-known model with random weights: {}", fmt::join(names, ", ")))
+      ->excludes(model);
+  command->add_option("--weights", options->weights,
+                      "with --shape: a weight format, or DENSE+EXPERTS (bf16+mxfp4)");
+  const auto list = [&](const char* name, std::vector<int>& values, int least, const char* help) {
+    command->add_option(name, values, help)
+        ->delimiter(',')
+        ->check(CLI::Range(least, 1 << 20))
+        ->capture_default_str();
+  };
+  list("-p,--prompt", options->prompts, 0, "prompt lengths to time; 0 for none");
+  list("-n,--generate", options->generate, 0, "numbers of tokens to generate; 0 for none");
+  list("-d,--depth", options->depths, 0, "tokens already in the cache before generating");
+  list("-b,--batch", options->batches, 1, "sequences at once");
+  command->add_option("-r,--repeat", options->repeat, "timed runs of each test")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("-o,--output", options->output, "md, json or csv")
+      ->check(CLI::IsMember({"md", "json", "csv"}))
+      ->capture_default_str();
+  command->add_flag_callback("--json", [options] { options->output = "json"; }, "the same as -o json");
+  add_device_options(*command, options->device);
+  command->callback([options] {
+    if (options->model.empty() && options->shape.empty()) {
+      fail(ErrorKind::invalid_request, "nothing to measure",
+           {.why = {}, .next = "give a model, or --shape NAME for random weights"});
+    }
+    if (!options->weights.empty() && options->shape.empty()) {
+      fail(ErrorKind::invalid_request, "--weights needs --shape: a model's files already have a format");
+    }
+    run(*options);
+  });
+}
+
+}  // namespace inferno::command

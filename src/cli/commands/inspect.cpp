@@ -1,0 +1,146 @@
+// `inferno inspect`: what a model's files hold and what running it would take, without reading a weight.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/describe_spec.h"
+#include "cli/model_options.h"
+#include "cli/printable.h"
+#include "model/tensor_plan.h"
+
+namespace inferno::command {
+namespace {
+
+struct InspectOptions {
+  std::string model;
+  bool json = false;
+};
+
+std::uint64_t sum(const Json& tensors, const char* key) {
+  std::uint64_t total = 0;
+  for (const Json& tensor : tensors) total += tensor[key].get<std::uint64_t>();
+  return total;
+}
+
+std::string human_count(double count) {
+  if (count >= 1e9) return fmt::format("{:.2f} B", count / 1e9);
+  if (count >= 1e6) return fmt::format("{:.2f} M", count / 1e6);
+  return fmt::format("{:.0f}", count);
+}
+
+void print_config(const Json& config) {
+  fmt::print("\nconfiguration\n");
+  for (const auto& [key, value] : config.items()) {
+    std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    if (text.size() > 100) text = text.substr(0, 97) + "...";
+    fmt::print("  {:<44} {}\n", printable(key), text);
+  }
+}
+
+void print_tensors(const Json& tensors) {
+  fmt::print("\n{} tensors\n", tensors.size());
+  std::map<std::string, std::uint64_t> bytes;
+  for (const Json& tensor : tensors) {
+    const std::string format = tensor["format"];
+    fmt::print("  {:<56} {:>8} {:>10}  [{}]\n", printable(tensor["name"].get<std::string>()), format,
+               human_bytes(tensor["bytes"].get<double>()),
+               fmt::join(tensor["shape"].get<std::vector<std::int64_t>>(), ", "));
+    bytes[format] += tensor["bytes"].get<std::uint64_t>();
+  }
+  for (const auto& [format, total] : bytes) {
+    fmt::print("  all {:<8} {:>10}\n", format, human_bytes(static_cast<double>(total)));
+  }
+}
+
+void print_layers(const Json& spec) {
+  fmt::print("\nas the decoder understands it\n");
+  for (const auto& [key, value] : spec.items()) {
+    if (key != "blocks") fmt::print("  {:<20} {}\n", key, value.dump());
+  }
+  for (const Json& block : spec["blocks"]) {
+    const bool one = block["first"] == block["last"];
+    fmt::print("  {}\n", one ? fmt::format("layer {}", block["first"].dump())
+                             : fmt::format("layers {} to {}", block["first"].dump(), block["last"].dump()));
+    for (const auto& [key, value] : block.items()) {
+      if (key != "first" && key != "last") fmt::print("    {:<18} {}\n", key, value.dump());
+    }
+  }
+}
+
+void print_memory(const Json& memory) {
+  const auto bytes = [](const Json& value) { return human_bytes(value.get<double>()); };
+  fmt::print("\nmemory on the CPU (f32 activations and cache)\n");
+  fmt::print("  {:<24} {:>10}\n", "weights", bytes(memory["weights"]));
+  for (const Json& cache : memory["cache"]) {
+    const int window = cache["window"];
+    fmt::print("  {:<24} {:>10}  {}\n", "cache for each token", bytes(cache["bytes_per_token"]),
+               window == 0 ? "layers that see all" : fmt::format("layers that see the last {}", window));
+  }
+  fmt::print("  {:<24} {:>10}\n", "cache, full context", bytes(memory["cache_at_full_context"]));
+  fmt::print("  {:<24} {:>10}  steps of 512 tokens\n", "workspace", bytes(memory["workspace"]));
+  fmt::print("  {:<24} {:>10}\n", "all, full context", bytes(memory["total_at_full_context"]));
+}
+
+void require_tensors_to_fit(const Checkpoint& checkpoint, const ModelPlan& plan) {
+  TensorPlan tensors = plan_tensors(plan.spec, *plan.architecture, checkpoint);
+  for (const std::string& name : unused_tensors(tensors, plan.spec, checkpoint)) {
+    tensors.problems.push_back(name + ": nothing in this architecture uses it");
+  }
+  if (tensors.problems.empty()) return;
+  fail(ErrorKind::corrupt,
+       fmt::format("{}: {}", checkpoint.config().origin(), fmt::join(tensors.problems, "\n  ")),
+       {.why = "the tensors do not fit what the configuration describes", .next = "fetch the model again"});
+}
+
+Json gather(const Checkpoint& checkpoint) {
+  const ModelPlan plan = describe_model(checkpoint);
+  require_tensors_to_fit(checkpoint, plan);
+  const Json tensors = describe_tensors(checkpoint);
+  return {{"architecture", checkpoint.architecture()},
+          {"container", checkpoint.container() == Container::gguf ? "gguf" : "safetensors"},
+          {"parameters", sum(tensors, "elements")},
+          {"bytes", sum(tensors, "bytes")},
+          {"spec", describe_spec(plan.spec)},
+          {"memory", describe_memory(checkpoint, plan.spec)},
+          {"notes", plan.notes},
+          {"config", describe_config(checkpoint.config())},
+          {"tensors", tensors}};
+}
+
+void run(const InspectOptions& options) {
+  const auto checkpoint = open_checkpoint(options.model);
+  if (options.json) {
+    fmt::print("{}\n", gather(*checkpoint).dump(2, ' ', false, Json::error_handler_t::replace));
+    return;
+  }
+  const Json tensors = describe_tensors(*checkpoint);
+  fmt::print("{} ({})  {} parameters, {}\n", printable(checkpoint->architecture()),
+             checkpoint->container() == Container::gguf ? "GGUF" : "safetensors",
+             human_count(static_cast<double>(sum(tensors, "elements"))),
+             human_bytes(static_cast<double>(sum(tensors, "bytes"))));
+  print_config(describe_config(checkpoint->config()));
+  print_tensors(tensors);
+  // What the files hold is shown even when the model cannot run: that is when one looks.
+  std::fflush(stdout);
+  const ModelPlan plan = describe_model(*checkpoint);
+  print_layers(describe_spec(plan.spec));
+  print_memory(describe_memory(*checkpoint, plan.spec));
+  for (const std::string& note : plan.notes) fmt::print("note: {}\n", note);
+  std::fflush(stdout);
+  require_tensors_to_fit(*checkpoint, plan);
+}
+
+}  // namespace
+
+void inspect(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("inspect", "Show what a model is made of and what running it takes");
+  const auto options = std::make_shared<InspectOptions>();
+  add_model_argument(*command, options->model)->required();
+  command->add_flag("--json", options->json, "print JSON");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace inferno::command

@@ -1,0 +1,25 @@
+// A model's description as JSON: the same facts for `inspect --json` and for its printed page.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/checkpoint.h"
+#include "model/load.h"
+
+namespace inferno {
+
+using Json = nlohmann::ordered_json;
+
+Json describe_config(const Config& config);
+Json describe_tensors(const Checkpoint& checkpoint);
+
+// Every hyperparameter as the decoder understood it; equal neighbouring layers are told once.
+Json describe_spec(const ModelSpec& spec);
+
+// Bytes: weights, cache for each token and for the whole context, workspace.
+Json describe_memory(const Checkpoint& checkpoint, const ModelSpec& spec);
+
+// "1.5 GiB", "12.0 KiB", "96 B".
+std::string human_bytes(double bytes);
+
+}  // namespace inferno

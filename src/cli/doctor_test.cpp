@@ -1,0 +1,108 @@
+#include "cli/doctor.h"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+namespace inferno::doctor {
+namespace {
+
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+Sources sources_with(Environment::Values values = {}) {
+  return {.environment = Environment(std::move(values), std::nullopt),
+          .gpus = {},
+          .gpu_sources = {},
+          .build = {}};
+}
+
+Sources with_gpu(cuda::CudaBuild build, Device required = Device::any) {
+  Sources sources = sources_with();
+  sources.gpus = {.state = cuda::DriverState::ready, .cuda_version = 13000, .driver_version = "580"};
+  sources.gpus.devices = {{.index = 0, .name = "H200", .major = 9, .minor = 0, .total_bytes = 1 << 30},
+                          {.index = 1, .name = "T4", .major = 7, .minor = 5, .total_bytes = 1 << 30}};
+  sources.build = std::move(build);
+  sources.required = required;
+  return sources;
+}
+
+const cuda::CudaBuild hopper_build = {.toolkit_version = 13000, .architectures = {"90a"}};
+
+std::vector<Verdict> verdicts(const std::vector<Finding>& findings) {
+  std::vector<Verdict> found;
+  for (const Finding& finding : findings) found.push_back(finding.verdict);
+  return found;
+}
+
+TEST(Doctor, SaysOfEachGpuWhetherThisProgramCanUseIt) {
+  const auto findings = examine_gpus(with_gpu(hopper_build));
+  ASSERT_EQ(verdicts(findings), (std::vector{Verdict::ok, Verdict::warn}));
+  EXPECT_EQ(findings[0].facts["usable"], true);
+  EXPECT_THAT(findings[1].summary, HasSubstr("7.5"));
+  EXPECT_EQ(findings[1].facts["usable"], false);
+}
+
+TEST(Doctor, IsContentWhenOneOfTheGpusWorks) {
+  EXPECT_EQ(verdicts(examine_gpus(with_gpu(hopper_build, Device::cuda))),
+            (std::vector{Verdict::ok, Verdict::warn}));
+  EXPECT_EQ(verdicts(examine_gpus(with_gpu({}, Device::cuda))), (std::vector{Verdict::fail, Verdict::fail}));
+}
+
+TEST(Doctor, AcceptsAMachineWithoutAGpuUnlessOneIsRequired) {
+  Sources sources = sources_with();
+  EXPECT_EQ(verdicts(examine_gpus(sources)), std::vector{Verdict::ok});
+  sources.required = Device::cuda;
+  EXPECT_EQ(verdicts(examine_gpus(sources)), std::vector{Verdict::fail});
+}
+
+TEST(Doctor, WarnsWhenMemoryIsUnknownAndFailsWhenThereIsNone) {
+  Sources sources = sources_with();
+  sources.root = fs::path(::testing::TempDir()) / "doctor_memory";
+  EXPECT_EQ(examine_memory(sources).verdict, Verdict::warn);
+  fs::create_directories(sources.root / "proc");
+  std::ofstream(sources.root / "proc/meminfo") << "MemTotal: 4000000 kB\nMemAvailable: 1000 kB\n";
+  EXPECT_EQ(examine_memory(sources).verdict, Verdict::fail);
+  fs::remove_all(sources.root);
+}
+
+TEST(Doctor, CountsTheModelsInTheCache) {
+  const fs::path folder = fs::path(::testing::TempDir()) / "doctor_cache";
+  fs::create_directories(folder / "models--org--name");
+  fs::create_directories(folder / "datasets--org--name");
+  const Finding finding = examine_cache(sources_with({{"HF_HUB_CACHE", folder.string()}}));
+  EXPECT_EQ(finding.facts["models"], 1);
+  EXPECT_EQ(finding.facts["exists"], true);
+  EXPECT_EQ(finding.facts["said_by"], "HF_HUB_CACHE");
+  fs::remove_all(folder);
+}
+
+TEST(Doctor, WarnsWhenThereIsNoPlaceForACache) {
+  EXPECT_EQ(examine_cache(sources_with()).verdict, Verdict::warn);
+}
+
+TEST(Doctor, ShowsTheVariablesThatAreSet) {
+  const Finding finding = examine_settings(sources_with({{"HF_HOME", "/models"}, {"PATH", "/bin"}}));
+  EXPECT_EQ(finding.summary, "HF_HOME=/models");
+  EXPECT_EQ(finding.facts["HF_HOME"], "/models");
+  EXPECT_TRUE(finding.facts["CUDA_VISIBLE_DEVICES"].is_null());
+}
+
+TEST(Doctor, PrintsVerdictsRemediesAndCounts) {
+  const std::vector<Finding> findings = {
+      {.check = "cpu", .summary = "fine"},
+      {.check = "gpu 0", .verdict = Verdict::warn, .summary = "old", .next = "renew"},
+      {.check = "disk", .verdict = Verdict::fail, .summary = "full\x1b[1m"}};
+  EXPECT_EQ(as_table(findings),
+            " ok   cpu       fine\n"
+            " warn gpu 0     old\n"
+            "                -> renew\n"
+            " fail disk      full\\x1b[1m\n"
+            "1 warning, 1 error.   --json for machines\n");
+  const auto json = nlohmann::json::parse(as_json(findings));
+  EXPECT_EQ(json["errors"], 1);
+  EXPECT_EQ(json["checks"][1]["next"], "renew");
+}
+
+}  // namespace
+}  // namespace inferno::doctor

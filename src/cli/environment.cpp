@@ -1,0 +1,106 @@
+#include "cli/environment.h"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cctype>
+
+namespace inferno {
+namespace {
+
+constexpr std::array variables = {
+    HonouredVariable{"HF_HUB_CACHE", "folder of the model cache"},
+    HonouredVariable{"HUGGINGFACE_HUB_CACHE", "the same, by its older name"},
+    HonouredVariable{"HF_HOME", "folder that holds the cache as hub/"},
+    HonouredVariable{"XDG_CACHE_HOME", "folder that holds huggingface/hub/"},
+    HonouredVariable{"CUDA_VISIBLE_DEVICES", "which GPUs the driver shows"},
+};
+
+bool is_name_letter(char letter) {
+  return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_';
+}
+
+// The variable that begins at text[at] == '$': its name, and how many characters it takes with its brackets.
+struct Reference {
+  std::string_view name;
+  std::size_t length = 0;
+};
+
+std::optional<Reference> reference_at(std::string_view text, std::size_t at) {
+  const bool braced = at + 1 < text.size() && text[at + 1] == '{';
+  const std::size_t begin = at + (braced ? 2 : 1);
+  std::size_t end = begin;
+  while (end < text.size() && (braced ? text[end] != '}' : is_name_letter(text[end]))) ++end;
+  if (end == begin || (braced && end == text.size())) return std::nullopt;
+  return Reference{text.substr(begin, end - begin), end - at + (braced ? 1 : 0)};
+}
+
+}  // namespace
+
+Environment Environment::of_process() {
+  Values values;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const std::size_t equals = text.find('=');
+    if (equals != std::string_view::npos) values.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  const passwd* user = getpwuid(getuid());
+  const bool known = user != nullptr && user->pw_dir != nullptr && *user->pw_dir != '\0';
+  return {std::move(values), known ? std::optional<std::string>(user->pw_dir) : std::nullopt};
+}
+
+Environment::Environment(Values values, std::optional<std::string> home)
+    : values_(std::move(values)), home_(std::move(home)) {}
+
+std::optional<std::string> Environment::get(std::string_view name) const {
+  const auto found = values_.find(name);
+  if (found == values_.end() || found->second.empty()) return std::nullopt;
+  return found->second;
+}
+
+std::optional<std::string> Environment::home() const {
+  auto set = get("HOME");
+  return set ? set : home_;
+}
+
+std::optional<CacheFolder> Environment::hub_cache() const {
+  for (const std::string name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"}) {
+    if (const auto folder = get(name)) return CacheFolder{expanded(*folder), name};
+  }
+  if (const auto folder = get("HF_HOME"))
+    return CacheFolder{std::filesystem::path(expanded(*folder)) / "hub", "HF_HOME"};
+  if (const auto folder = get("XDG_CACHE_HOME")) {
+    return CacheFolder{std::filesystem::path(expanded(*folder)) / "huggingface/hub", "XDG_CACHE_HOME"};
+  }
+  if (const auto folder = home())
+    return CacheFolder{std::filesystem::path(*folder) / ".cache/huggingface/hub", "default"};
+  return std::nullopt;
+}
+
+std::string Environment::expanded(std::string_view path) const {
+  std::string out;
+  if (path == "~" || path.starts_with("~/")) {
+    if (const auto folder = home()) {
+      out = *folder;
+      path.remove_prefix(1);
+    }
+  }
+  for (std::size_t at = 0; at < path.size();) {
+    const auto reference = path[at] == '$' ? reference_at(path, at) : std::nullopt;
+    const auto found = reference ? values_.find(reference->name) : values_.end();
+    if (found == values_.end()) {
+      out += path[at++];
+    } else {
+      out += found->second;
+      at += reference->length;
+    }
+  }
+  return out;
+}
+
+std::span<const HonouredVariable> Environment::honoured() {
+  return variables;
+}
+
+}  // namespace inferno

@@ -1,0 +1,153 @@
+#include "cli/measure.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+
+#include "spec/window_groups.h"
+
+namespace inferno {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+int blocks_for(int context, int block_size) {
+  return (context + block_size - 1) / block_size;
+}
+
+std::vector<int> pools(const ModelSpec& spec, int blocks) {
+  return std::vector<int>(window_groups(spec).size(), blocks);
+}
+
+// Token ids without a pattern that a router or a cache could favour.
+TokenId scattered(int position, int vocab) {
+  return static_cast<TokenId>((static_cast<std::uint64_t>(position + 1) * 0x9E3779B97F4A7C15ull >> 20) %
+                              static_cast<std::uint64_t>(vocab));
+}
+
+}  // namespace
+
+double Measurement::tokens_per_second() const {
+  std::vector<double> sorted = seconds;
+  std::sort(sorted.begin(), sorted.end());
+  return tokens * batch / sorted[sorted.size() / 2];
+}
+
+double Measurement::deviation() const {
+  if (seconds.size() < 2) return 0.0;
+  double sum = 0.0, squares = 0.0;
+  for (const double s : seconds) {
+    const double rate = tokens * batch / s;
+    sum += rate;
+    squares += rate * rate;
+  }
+  const auto n = static_cast<double>(seconds.size());
+  return std::sqrt(std::max(0.0, (squares - sum * sum / n) / (n - 1)));
+}
+
+Measurer::Measurer(Decoder& decoder, Backend& backend, int batch, int context)
+    : decoder_(decoder),
+      backend_(backend),
+      batch_(batch),
+      cache_(decoder.spec(), backend, pools(decoder.spec(), batch * blocks_for(context, block_size)),
+             block_size),
+      buffers_(backend,
+               {.tokens = decoder.limits().max_tokens,
+                .sequences = batch,
+                .logit_rows = decoder.limits().max_logit_rows,
+                .blocks_per_sequence = blocks_for(context, block_size)},
+               static_cast<int>(window_groups(decoder.spec()).size()), block_size),
+      next_(static_cast<std::size_t>(batch)),
+      logits_(static_cast<std::size_t>(batch) * static_cast<std::size_t>(decoder.spec().vocab)) {
+  const int each = blocks_for(context, block_size);
+  for (int sequence = 0; sequence < batch; ++sequence) {
+    std::vector<int>& blocks = blocks_.emplace_back(static_cast<std::size_t>(each));
+    std::iota(blocks.begin(), blocks.end(), sequence * each);
+  }
+}
+
+void Measurer::step(std::span<const std::vector<TokenId>> inputs, int start, bool wants_logits) {
+  std::vector<StepSlice> slices;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    slices.push_back({.tokens = inputs[i],
+                      .start = start,
+                      .logits = wants_logits ? 1 : 0,
+                      .blocks = {window_groups(decoder_.spec()).size(), std::span<const int>(blocks_[i])}});
+  }
+  const Matrix result = decoder_.forward(buffers_.fill(slices), cache_.layers());
+  if (!wants_logits) return;
+  backend_.download(std::as_writable_bytes(std::span(logits_)), result);
+  const auto vocab = static_cast<std::ptrdiff_t>(decoder_.spec().vocab);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const auto row = logits_.begin() + static_cast<std::ptrdiff_t>(i) * vocab;
+    next_[i] = static_cast<TokenId>(std::max_element(row, row + vocab) - row);
+  }
+}
+
+void Measurer::prefill(int tokens) {
+  const int most = std::max(1, decoder_.limits().max_tokens / batch_);
+  for (int done = 0; done < tokens;) {
+    const int count = std::min(most, tokens - done);
+    std::vector<std::vector<TokenId>> inputs(static_cast<std::size_t>(batch_));
+    for (int sequence = 0; sequence < batch_; ++sequence) {
+      for (int i = 0; i < count; ++i) {
+        const int position = done + i + sequence * tokens;
+        inputs[static_cast<std::size_t>(sequence)].push_back(scattered(position, decoder_.spec().vocab));
+      }
+    }
+    step(inputs, done, done + count == tokens);
+    done += count;
+  }
+}
+
+void Measurer::decode(int tokens, int start) {
+  std::vector<std::vector<TokenId>> inputs(static_cast<std::size_t>(batch_));
+  for (int i = 0; i < tokens; ++i) {
+    for (std::size_t sequence = 0; sequence < inputs.size(); ++sequence) inputs[sequence] = {next_[sequence]};
+    step(inputs, start + i, true);
+  }
+}
+
+Measurement Measurer::prompt(int tokens, int repeat) {
+  Measurement out = {.test = fmt::format("pp{}", tokens), .batch = batch_, .tokens = tokens, .seconds = {}};
+  prefill(tokens);
+  for (int i = 0; i < repeat; ++i) {
+    const auto start = Clock::now();
+    prefill(tokens);
+    out.seconds.push_back(seconds_since(start));
+  }
+  return out;
+}
+
+Measurement Measurer::generate(int tokens, int depth, int repeat, std::uint64_t token_bytes) {
+  Measurement out = {
+      .test = depth == 0 ? fmt::format("tg{}", tokens) : fmt::format("tg{} @ d{}", tokens, depth),
+      .batch = batch_,
+      .tokens = tokens,
+      .seconds = {}};
+  const ModelSpec& spec = decoder_.spec();
+  double cache_bytes = 0.0;
+  for (const int window : window_groups(spec)) {
+    const int seen = depth + tokens / 2;
+    const int visible = window == 0 ? seen : std::min(window, seen);
+    cache_bytes += static_cast<double>(cache_bytes_per_token(spec, window, backend_.cache_type())) * visible;
+  }
+  out.bytes_per_step = static_cast<double>(token_bytes) + cache_bytes * batch_;
+  if (depth > 0) prefill(depth);
+  decode(1, depth);  // warm up
+  for (int i = 0; i < repeat; ++i) {
+    const auto start = Clock::now();
+    decode(tokens, depth);
+    out.seconds.push_back(seconds_since(start));
+  }
+  return out;
+}
+
+}  // namespace inferno

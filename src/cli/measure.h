@@ -1,0 +1,48 @@
+// Timing a decoder as `bench` does: prompts and generation, at a depth, for a batch.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/kv_cache.h"
+#include "model/load.h"
+#include "model/step.h"
+
+namespace inferno {
+
+struct Measurement {
+  std::string test;  // llama-bench's names: pp512, tg128, tg128 @ d2048
+  int batch = 1;
+  int tokens = 0;               // of each sequence, in one run
+  std::vector<double> seconds;  // of each run
+  double bytes_per_step = 0.0;  // read while decoding one step: weights and cache
+  double tokens_per_second() const;
+  double deviation() const;  // of tokens per second between runs
+};
+
+// Runs `batch` sequences through a decoder. Decoding reads the logits back and picks the best token each
+// step, as a real generation would.
+class Measurer {
+ public:
+  Measurer(Decoder& decoder, Backend& backend, int batch, int context);
+
+  Measurement prompt(int tokens, int repeat);
+  Measurement generate(int tokens, int depth, int repeat, std::uint64_t token_bytes);
+
+ private:
+  void prefill(int tokens);
+  void step(std::span<const std::vector<TokenId>> inputs, int start, bool wants_logits);
+  void decode(int tokens, int start);
+
+  static constexpr int block_size = 32;
+  Decoder& decoder_;
+  Backend& backend_;
+  int batch_;
+  std::vector<std::vector<int>> blocks_;  // of each sequence
+  KvCache cache_;
+  StepBuffers buffers_;
+  std::vector<TokenId> next_;
+  std::vector<float> logits_;
+};
+
+}  // namespace inferno

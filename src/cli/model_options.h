@@ -1,0 +1,26 @@
+// What every command that runs a model takes: which one, where, and on how many threads.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <memory>
+#include <string>
+
+#include "backend/backend.h"
+
+namespace inferno {
+
+struct DeviceOptions {
+  std::string device = "auto";  // auto, cpu, cuda or cuda:N
+  int threads = 0;              // 0: one for each usable core
+};
+
+void add_device_options(CLI::App& command, DeviceOptions& options);
+
+// The MODEL argument: a directory or a .gguf file.
+CLI::Option* add_model_argument(CLI::App& command, std::string& model);
+
+// `auto` is decided here, once, and the choice is said on stderr. "cuda" is CUDA or an error, never the CPU.
+std::unique_ptr<Backend> make_backend(const DeviceOptions& options);
+
+}  // namespace inferno

@@ -1,0 +1,67 @@
+#include "cli/system_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+namespace inferno {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::uint64_t mebi = std::uint64_t{1} << 20;
+
+// A made-up /proc and /sys.
+class Memory : public ::testing::Test {
+ protected:
+  Memory() {
+    write("proc/meminfo", "MemTotal:       1048576 kB\nMemFree:  1 kB\nMemAvailable:    524288 kB\n");
+  }
+  ~Memory() override { fs::remove_all(root_); }
+
+  void write(const fs::path& name, const std::string& text) const {
+    fs::create_directories((root_ / name).parent_path());
+    std::ofstream(root_ / name) << text;
+  }
+
+  fs::path root_ = fs::path(::testing::TempDir()) /
+                   (std::string("memory_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
+};
+
+TEST_F(Memory, IsTheMachinesWhereNoGroupLimitsIt) {
+  const SystemMemory memory = system_memory(root_);
+  EXPECT_EQ(memory.total, 1024 * mebi);
+  EXPECT_EQ(memory.available, 512 * mebi);
+  EXPECT_EQ(memory.limit, std::nullopt);
+  EXPECT_EQ(memory.obtainable, 512 * mebi);
+}
+
+TEST_F(Memory, IsBoundByTheTightestGroupAbove) {
+  write("proc/self/cgroup", "0::/outer/inner\n");
+  write("sys/fs/cgroup/outer/inner/memory.max", "max\n");
+  write("sys/fs/cgroup/outer/memory.max", std::to_string(300 * mebi));
+  write("sys/fs/cgroup/outer/memory.current", std::to_string(120 * mebi));
+  write("sys/fs/cgroup/outer/memory.stat", "anon 1\ninactive_file " + std::to_string(20 * mebi) + "\n");
+  const SystemMemory memory = system_memory(root_);
+  EXPECT_EQ(memory.limit, 300 * mebi);
+  EXPECT_EQ(memory.obtainable, 200 * mebi);
+}
+
+TEST_F(Memory, KnowsTheOlderGroupsToo) {
+  write("proc/self/cgroup", "5:cpu:/\n4:memory:/box\n");
+  write("sys/fs/cgroup/memory/box/memory.limit_in_bytes", std::to_string(64 * mebi));
+  write("sys/fs/cgroup/memory/box/memory.usage_in_bytes", std::to_string(80 * mebi));
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712");
+  const SystemMemory memory = system_memory(root_);
+  EXPECT_EQ(memory.limit, 64 * mebi);
+  EXPECT_EQ(memory.obtainable, 0U);
+}
+
+TEST_F(Memory, SurvivesNonsense) {
+  write("proc/self/cgroup", "\n:\n::\n0::\nmemory\n0::/../../..\n");
+  write("proc/meminfo", "MemTotal: many kB\n\nMemAvailable:");
+  EXPECT_EQ(system_memory(root_).total, 0U);
+  EXPECT_EQ(system_memory(root_ / "nowhere").total, 0U);
+}
+
+}  // namespace
+}  // namespace inferno

@@ -1,0 +1,157 @@
+#include "model/decoder.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "model/rope.h"
+#include "spec/window_groups.h"
+
+namespace inferno {
+namespace {
+
+// The widest row each activation needs over all blocks.
+struct Widths {
+  int qkv = 0, attended = 0, wide = 0, hidden = 0;
+  bool parallel = false;
+
+  explicit Widths(const ModelSpec& spec) {
+    for (const BlockSpec& block : spec.blocks) {
+      const AttentionSpec& a = block.attention;
+      qkv = std::max(qkv, (a.heads + 2 * a.kv_heads) * a.head_dim);
+      attended = std::max(attended, a.heads * a.head_dim);
+      parallel = parallel || block.parallel;
+      if (const auto* dense = std::get_if<DenseMlp>(&block.mlp)) {
+        wide = std::max(wide, dense->hidden * (dense->activation.gated ? 2 : 1));
+        hidden = std::max(hidden, dense->hidden);
+      }
+    }
+  }
+};
+
+std::size_t row_elements(const ModelSpec& spec) {
+  const Widths widths(spec);
+  return static_cast<std::size_t>(spec.width) * (widths.parallel ? 4 : 3) +
+         static_cast<std::size_t>(widths.qkv) + static_cast<std::size_t>(widths.attended) +
+         static_cast<std::size_t>(widths.wide) + static_cast<std::size_t>(widths.hidden);
+}
+
+int rotated_dims(const ModelSpec& spec) {
+  const auto* rope = std::get_if<Rope>(&spec.positions);
+  return rope == nullptr ? 0 : rope->dims;
+}
+
+}  // namespace
+
+std::size_t workspace_bytes(const ModelSpec& spec, const DecoderLimits& limits, DType type) {
+  const auto tokens = static_cast<std::size_t>(limits.max_tokens);
+  const auto rows = static_cast<std::size_t>(limits.max_logit_rows);
+  const std::size_t logits =
+      rows * (static_cast<std::size_t>(spec.vocab) + static_cast<std::size_t>(spec.width));
+  const std::size_t table =
+      static_cast<std::size_t>(limits.context) * static_cast<std::size_t>(rotated_dims(spec));
+  return (tokens * row_elements(spec) + logits) * size_of(type) + table * sizeof(float);
+}
+
+Decoder::Decoder(ModelSpec spec, ModelWeights weights, Backend& backend, DecoderLimits limits)
+    : spec_(std::move(spec)), weights_(std::move(weights)), backend_(backend), limits_(limits) {
+  const std::vector<int> windows = window_groups(spec_);
+  for (const BlockSpec& block : spec_.blocks) {
+    const auto found = std::find(windows.begin(), windows.end(), block.attention.window);
+    group_of_layer_.push_back(static_cast<std::size_t>(found - windows.begin()));
+  }
+  allocate_activations();
+  if (const auto* rope = std::get_if<Rope>(&spec_.positions)) {
+    const std::vector<float> table = rope_table(*rope, limits_.context);
+    memory_.push_back(backend_.allocate(table.size() * sizeof(float), "rotary table"));
+    rope_table_ = {memory_.back().data(), DType::f32, limits_.context, rope->dims};
+    backend_.upload(rope_table_, std::as_bytes(std::span(table)));
+  }
+}
+
+void Decoder::allocate_activations() {
+  const auto activation = [&](int rows, int cols) {
+    Matrix m = {nullptr, backend_.activation_type(), rows, cols};
+    if (cols > 0) m.data = memory_.emplace_back(backend_.allocate(m.bytes(), "activations")).data();
+    return m;
+  };
+  const Widths widths(spec_);
+  residual_ = activation(limits_.max_tokens, spec_.width);
+  normed_ = activation(limits_.max_tokens, spec_.width);
+  branch_ = activation(limits_.max_tokens, spec_.width);
+  mlp_branch_ = activation(limits_.max_tokens, widths.parallel ? spec_.width : 0);
+  qkv_ = activation(limits_.max_tokens, widths.qkv);
+  attended_ = activation(limits_.max_tokens, widths.attended);
+  wide_ = activation(limits_.max_tokens, widths.wide);
+  activated_ = activation(limits_.max_tokens, widths.hidden);
+  last_ = activation(limits_.max_logit_rows, spec_.width);
+  logits_ = activation(limits_.max_logit_rows, spec_.vocab);
+}
+
+Matrix Decoder::forward(const StepInputs& step, std::span<const KvLayer> cache) {
+  const int tokens = step.tokens.rows;
+  expects(tokens <= limits_.max_tokens && step.logit_rows.rows <= limits_.max_logit_rows, "the step fits");
+  const Matrix residual = residual_.top(tokens);
+  const Matrix normed = normed_.top(tokens);
+  const Matrix branch = branch_.top(tokens);
+  const float scale = spec_.residual_scale;
+
+  backend_.embed(residual, *weights_.embedding, step.tokens, spec_.embedding_scale);
+  std::visit([&](const auto& positions) { place(positions, step); }, spec_.positions);
+
+  Matrix delta = {};  // the branch output not yet added to the residual stream
+  for (std::size_t layer = 0; layer < spec_.blocks.size(); ++layer) {
+    const BlockSpec& spec = spec_.blocks[layer];
+    const BlockWeights& block = weights_.blocks[layer];
+    backend_.add_norm(normed, residual, delta, scale, block.attention_norm);
+    attention(layer, step, cache[layer]);
+    if (spec.parallel) {
+      backend_.add_norm({}, residual, branch, scale, {});
+      delta = mlp_branch_.top(tokens);
+    } else {
+      backend_.add_norm(normed, residual, branch, scale, block.mlp_norm);
+      delta = branch;
+    }
+    std::visit([&](const auto& mlp_spec) { mlp(mlp_spec, block, delta); }, spec.mlp);
+  }
+
+  backend_.add_norm(normed, residual, delta, scale, weights_.final_norm);
+  const Matrix last = last_.top(step.logit_rows.rows);
+  const Matrix logits = logits_.top(step.logit_rows.rows);
+  if (step.logit_rows.rows == 0) return logits;
+  backend_.take_rows(last, normed, step.logit_rows);
+  backend_.linear(logits, last, weights_.head);
+  return logits;
+}
+
+void Decoder::place(const LearnedPositions&, const StepInputs& step) {
+  backend_.add_positions(residual_.top(step.tokens.rows), *weights_.positions, step.positions);
+}
+
+void Decoder::attention(std::size_t layer, const StepInputs& step, KvLayer cache) {
+  const int tokens = step.tokens.rows;
+  const AttentionSpec& spec = spec_.blocks[layer].attention;
+  const BlockWeights& weights = weights_.blocks[layer];
+  // Blocks may differ in width, so each gets rows exactly as wide as it needs.
+  const Matrix qkv = qkv_.reshaped(tokens, (spec.heads + 2 * spec.kv_heads) * spec.head_dim);
+  const Matrix attended = attended_.reshaped(tokens, spec.heads * spec.head_dim);
+  const AttentionCall call = {spec, weights.attention, step, step.groups[group_of_layer_[layer]], cache};
+  backend_.linear(qkv, normed_.top(tokens), weights.qkv);
+  backend_.rotate_and_store(qkv, rope_table_, call);
+  backend_.attend(attended, qkv, call);
+  backend_.linear(branch_.top(tokens), attended, weights.attention_out);
+}
+
+void Decoder::mlp(const DenseMlp& spec, const BlockWeights& weights, Matrix out) {
+  const auto& dense = std::get<DenseWeights>(weights.mlp);
+  const Matrix wide = wide_.reshaped(out.rows, spec.hidden * (spec.activation.gated ? 2 : 1));
+  const Matrix activated = activated_.reshaped(out.rows, spec.hidden);
+  backend_.linear(wide, normed_.top(out.rows), dense.up);
+  backend_.activate(activated, wide, spec.activation);
+  backend_.linear(out, activated, dense.down);
+}
+
+void Decoder::mlp(const MoeMlp& spec, const BlockWeights& weights, Matrix out) {
+  backend_.mix_experts(out, normed_.top(out.rows), spec, std::get<MoeWeights>(weights.mlp));
+}
+
+}  // namespace inferno

@@ -1,0 +1,63 @@
+#include "model/load.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "model/check_spec.h"
+#include "model/rope.h"
+
+namespace inferno {
+namespace {
+
+void refuse_unread(const Config& config, ModelPlan& plan) {
+  const UnreadKeys keys = unread_keys(config);
+  if (!keys.refused.empty()) {
+    fail(ErrorKind::unsupported,
+         fmt::format("{}: \"{}\" is not supported for this architecture", config.origin(),
+                     fmt::join(keys.refused, "\", \"")),
+         {.why = "such a key changes what the model computes, and ignoring it would give wrong answers",
+          .next = "remove it only if you know that it has no effect on this model"});
+  }
+  for (const std::string& key : keys.ignored) {
+    plan.notes.push_back(fmt::format("{}: \"{}\" is not known here and was ignored", config.origin(), key));
+  }
+}
+
+}  // namespace
+
+ModelPlan describe_model(const Checkpoint& checkpoint) {
+  const Config& config = checkpoint.config();
+  ModelPlan plan = {.architecture = &architecture_for(checkpoint), .spec = {}, .notes = {}};
+  plan.spec = plan.architecture->describe(config);
+  const std::vector<std::string> problems = spec_problems(plan.spec);
+  if (!problems.empty()) {
+    fail(ErrorKind::corrupt, fmt::format("{}: {}", config.origin(), fmt::join(problems, "; ")));
+  }
+  refuse_unread(config, plan);
+  return plan;
+}
+
+LoadedModel load_model(const Checkpoint& checkpoint, Backend& backend, DecoderLimits limits) {
+  ModelPlan plan = describe_model(checkpoint);
+  if (limits.context == 0) limits.context = plan.spec.context;
+  if (limits.context > plan.spec.context) {
+    fail(ErrorKind::invalid_request,
+         fmt::format("a context of {} tokens is longer than the {} this model was made for", limits.context,
+                     plan.spec.context));
+  }
+  BoundModel bound = bind(plan.spec, *plan.architecture, checkpoint, backend);
+  bound.report.notes = std::move(plan.notes);
+  if (const auto* rope = std::get_if<Rope>(&plan.spec.positions)) {
+    if (const auto* scaling = std::get_if<LongRopeScaling>(&rope->scaling)) {
+      bound.report.notes.push_back(
+          fmt::format("LongRoPE: {} factors, because the context is {} and the original one {}",
+                      uses_long_factors(*scaling, limits.context) ? "long" : "short", limits.context,
+                      scaling->original_context));
+    }
+  }
+  return {std::make_unique<Decoder>(std::move(plan.spec), std::move(bound.weights), backend, limits),
+          std::move(bound.report)};
+}
+
+}  // namespace inferno

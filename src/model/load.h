@@ -1,0 +1,32 @@
+// From an opened checkpoint to a decoder that runs, and a report of what was found on the way.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/decoder.h"
+
+namespace inferno {
+
+// A checkpoint understood, nothing read yet.
+struct ModelPlan {
+  const Architecture* architecture = nullptr;
+  ModelSpec spec;
+  std::vector<std::string> notes;
+};
+
+// Error{unsupported} for an unknown architecture or a config key that changes the mathematics unhandled,
+// Error{corrupt} for a config that contradicts itself.
+ModelPlan describe_model(const Checkpoint& checkpoint);
+
+struct LoadedModel {
+  std::unique_ptr<Decoder> decoder;
+  LoadReport report;
+};
+
+// `limits.context` 0 means the model's own. Error{invalid_request} when it is longer than the model was made
+// for.
+LoadedModel load_model(const Checkpoint& checkpoint, Backend& backend, DecoderLimits limits);
+
+}  // namespace inferno

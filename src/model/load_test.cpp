@@ -1,0 +1,146 @@
+#include "model/load.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <utility>
+
+#include "model/edited_checkpoint.h"
+#include "support/caught_error.h"
+
+namespace inferno {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr std::array keys = {"hidden_size",         "intermediate_size",      "num_hidden_layers",
+                             "num_attention_heads", "num_key_value_heads",    "vocab_size",
+                             "rms_norm_eps",        "max_position_embeddings"};
+
+// The tiny config with one key changed or added; `value` is JSON.
+std::string with(std::string_view key, std::string_view value, std::string_view config = tiny_llama_config) {
+  std::string text(config);
+  const std::string quoted = '"' + std::string(key) + "\":";
+  if (const auto at = text.find(quoted); at != std::string::npos) {
+    const auto begin = at + quoted.size(), end = text.find_first_of(",}", begin);
+    return text.replace(begin, end - begin, value);
+  }
+  return text.insert(text.rfind('}'), ", " + quoted + " " + std::string(value));
+}
+
+LoadedModel load(const Checkpoint& checkpoint, Backend& backend) {
+  return load_model(checkpoint, backend, {.max_tokens = 8, .max_logit_rows = 1, .context = 16});
+}
+
+// The message of the error that loading ends in.
+std::string refusal(const Checkpoint& checkpoint) {
+  const auto backend = make_cpu_backend(1);
+  const Error error = caught_error([&] { load(checkpoint, *backend); });
+  EXPECT_TRUE(error.kind() == ErrorKind::corrupt || error.kind() == ErrorKind::unsupported ||
+              error.kind() == ErrorKind::invalid_request)
+      << error.what();
+  return std::string(error.what()) + "\n" + error.advice().why + "\n" + error.advice().next;
+}
+
+TEST(Load, AcceptsATinyLlama) {
+  const auto backend = make_cpu_backend(1);
+  const EditedCheckpoint checkpoint;
+  const LoadedModel model = load(checkpoint, *backend);
+  EXPECT_EQ(model.decoder->spec().blocks.size(), 2u);
+  EXPECT_GT(model.report.parameters, 0u);
+}
+
+TEST(Load, NamesEveryProblemAtOnce) {
+  EditedCheckpoint checkpoint;
+  checkpoint.remove("model.layers.1.mlp.up_proj.weight");
+  checkpoint.reshape("model.layers.0.self_attn.v_proj.weight", {32, 16});
+  checkpoint.add("model.layers.0.self_attn.extra.weight");
+  EXPECT_THAT(
+      refusal(checkpoint),
+      AllOf(HasSubstr("model.layers.1.mlp.up_proj.weight: missing"),
+            HasSubstr("model.layers.0.self_attn.v_proj.weight: expected [16, 32], found [32, 16]"),
+            HasSubstr("model.layers.0.self_attn.extra.weight: nothing in this architecture uses it")));
+}
+
+TEST(Load, AcceptsLeftoversThatMeanNothing) {
+  EditedCheckpoint checkpoint;
+  checkpoint.add("model.layers.0.self_attn.rotary_emb.inv_freq");
+  const auto backend = make_cpu_backend(1);
+  EXPECT_NO_THROW(load(checkpoint, *backend));
+}
+
+TEST(Load, SaysWhatAnUnsupportedArchitectureIs) {
+  class Hybrid final : public Checkpoint {
+   public:
+    Container container() const override { return Container::safetensors; }
+    std::string_view architecture() const override { return "granitemoehybrid"; }
+    const Config& config() const override { return config_; }
+    std::optional<StoredTensor> find(std::string_view) const override { return std::nullopt; }
+    std::vector<std::string> names() const override { return {}; }
+
+   private:
+    Config config_ = parse_config("{}", "here/config.json");
+  };
+  EXPECT_THAT(refusal(Hybrid()),
+              AllOf(HasSubstr("here/config.json"), HasSubstr("\"granitemoehybrid\" is not supported"),
+                    HasSubstr("Mamba"), HasSubstr("gpt_oss"), HasSubstr("qwen3_moe")));
+}
+
+TEST(Load, RefusesKeysThatChangeTheMathematics) {
+  for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping", "clip_qkv", "num_experts",
+                          "rope_interleaved_pairs", "query_pre_attn_scalar", "alibi_bias_max"}) {
+    const std::string config = with(key, "30.0");
+    EXPECT_THAT(refusal(EditedCheckpoint(tiny_llama_config, config)), HasSubstr(key));
+  }
+}
+
+TEST(Load, IgnoresKeysWithoutEffectAndReportsUnknownOnes) {
+  std::string config = with("attn_logit_softcapping", "null");
+  config = with("attention_dropout", "0.1", config);
+  config = with("use_alibi", "false", config);
+  config = with("colour_of_the_logo", "\"red\"", config);
+  const EditedCheckpoint checkpoint(tiny_llama_config, config);
+  const auto backend = make_cpu_backend(1);
+  const LoadedModel model = load(checkpoint, *backend);
+  ASSERT_EQ(model.report.notes.size(), 1u);
+  EXPECT_THAT(model.report.notes[0], HasSubstr("colour_of_the_logo"));
+}
+
+TEST(Load, RefusesContradictionsWithTheirNumbers) {
+  const std::string three_groups = with("num_key_value_heads", "3");
+  EXPECT_THAT(refusal(EditedCheckpoint(tiny_llama_config, three_groups)), HasSubstr("3 key/value heads"));
+  const std::string many_layers = with("num_hidden_layers", "2000000000");
+  EXPECT_THAT(refusal(EditedCheckpoint(tiny_llama_config, many_layers)), HasSubstr("num_hidden_layers"));
+  const std::string odd_rope = with("partial_rotary_factor", "0.125");
+  EXPECT_THAT(refusal(EditedCheckpoint(tiny_llama_config, odd_rope)), HasSubstr("rotated dimensions"));
+}
+
+TEST(Load, SurvivesEveryEdgeValueOfEveryKey) {
+  for (const char* key : keys) {
+    for (const char* edge : {"0", "1", "-1", "2147483647", "2147483648", "9007199254740993", "1e308", "0.5",
+                             "true", "\"abc\"", "null", "[]", "[1, 2]"}) {
+      const std::string config = with(key, edge);
+      const auto backend = make_cpu_backend(1);
+      try {
+        const EditedCheckpoint checkpoint(tiny_llama_config, config);
+        load(checkpoint, *backend);
+      } catch (const Error& error) {
+        EXPECT_NE(error.kind(), ErrorKind::internal) << key << " = " << edge << ": " << error.what();
+        EXPECT_NE(std::string_view(error.what()), "");
+      }
+    }
+  }
+}
+
+TEST(Load, RefusesALongerContextThanTheModelHas) {
+  const EditedCheckpoint checkpoint;
+  const auto backend = make_cpu_backend(1);
+  const Error error = caught_error([&] { load_model(checkpoint, *backend, {.context = 65}); });
+  EXPECT_EQ(error.kind(), ErrorKind::invalid_request);
+  EXPECT_THAT(error.what(), AllOf(HasSubstr("65"), HasSubstr("64")));
+}
+
+}  // namespace
+}  // namespace inferno

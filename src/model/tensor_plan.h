@@ -1,0 +1,52 @@
+// How the tensors of a checkpoint become the weights of a decoder: found, checked, and only then read.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "model/slots.h"
+
+namespace inferno {
+
+// One part of a slot: one tensor, or one for each expert.
+struct PlannedPart {
+  std::vector<std::string> names;
+  std::vector<StoredTensor> tensors;
+  std::vector<StoredTensor> biases;  // as many as tensors, or none
+  int rows = 0;                      // of one expert
+  int experts = 0;                   // 0: no experts
+  bool transposed = false;
+  bool interleaved = false;
+  int rotary_heads =
+      0;  // > 0: rows of each head alternate between its halves, as GGUF stores Llama's Q and K
+};
+
+struct PlannedSlot {
+  SlotRequest request;
+  std::vector<PlannedPart> parts;
+};
+
+struct TensorPlan {
+  std::vector<PlannedSlot> slots;     // in the order of slot_requests()
+  std::vector<std::string> problems;  // empty when everything fits
+  std::set<std::string> used;
+};
+
+TensorPlan plan_tensors(const ModelSpec& spec, const Architecture& arch, const Checkpoint& checkpoint);
+
+// Tensors that nothing asked for and that are not known to be harmless leftovers (masks, cached frequencies).
+std::vector<std::string> unused_tensors(const TensorPlan& plan, const ModelSpec& spec,
+                                        const Checkpoint& checkpoint);
+
+// The part's bytes in the decoder's order: [experts, rows, cols] in the stored format.
+std::vector<std::byte> read_part(const PlannedPart& part, int cols);
+
+// The biases of a slot's rows as floats: [experts or 1, sum of rows].
+std::vector<float> read_biases(const PlannedSlot& slot);
+
+// A whole tensor as floats.
+std::vector<float> read_floats(const StoredTensor& tensor);
+
+}  // namespace inferno

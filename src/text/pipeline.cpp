@@ -1,0 +1,189 @@
+#include "text/pipeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "text/utf8.h"
+
+namespace inferno {
+namespace {
+
+class ModelSink final : public PieceSink {
+ public:
+  ModelSink(const SubwordModel& model, std::vector<TokenId>& out) : model_(model), out_(out) {}
+  void take(std::string_view piece) override { model_.encode(out_, piece); }
+
+ private:
+  const SubwordModel& model_;
+  std::vector<TokenId>& out_;
+};
+
+// The parts of `ranges` inside `window`, counted from its beginning.
+Ranges inside(const Ranges& ranges, Range window) {
+  Ranges found;
+  auto at = std::ranges::upper_bound(ranges, window.begin, {}, &Range::end);
+  for (; at != ranges.end() && at->begin < window.end; ++at) {
+    found.push_back({.begin = std::max(at->begin, window.begin) - window.begin,
+                     .end = std::min(at->end, window.end) - window.begin});
+  }
+  return found;
+}
+
+class Pipeline final : public Tokenizer {
+ public:
+  explicit Pipeline(TokenizerParts parts);
+
+  std::vector<TokenId> encode_spans(std::span<const TextSpan> spans) const override;
+  std::vector<TokenId> add_special(std::vector<TokenId> ids) const override;
+  std::string_view bytes(TokenId token) const override;
+  DecodeStyle decode_style() const override { return parts_.style; }
+  bool is_special(TokenId token) const override;
+  std::optional<TokenId> special(std::string_view text) const override;
+  int size() const override { return parts_.bytes.size(); }
+  std::optional<TokenId> bos() const override { return parts_.bos; }
+  std::span<const TokenId> end_tokens() const override { return parts_.end_tokens; }
+
+ private:
+  struct Encoding {
+    std::vector<TokenId> ids;
+    RegexScratch scratch;
+  };
+  void encode_text(Encoding& to, std::string_view text, const Ranges& user, bool at_start) const;
+  void encode_normalized(Encoding& to, std::string_view text, const Ranges& user, bool at_start) const;
+
+  TokenizerParts parts_;
+  AddedTokenMatcher raw_;         // looked for in the text as it came
+  AddedTokenMatcher normalized_;  // looked for after normalization
+  std::unordered_map<std::string, TokenId> by_text_;
+  std::vector<bool> is_special_;
+};
+
+Pipeline::Pipeline(TokenizerParts parts) : parts_(std::move(parts)) {
+  is_special_.resize(static_cast<std::size_t>(size()));
+  std::vector<AddedToken> raw;
+  std::vector<AddedToken> normalized;
+  RegexScratch scratch;
+  for (const AddedToken& token : parts_.added) {
+    by_text_.emplace(token.content, token.id);
+    if (token.special) is_special_[static_cast<std::size_t>(token.id)] = true;
+    if (!token.normalized) {
+      raw.push_back(token);
+      continue;
+    }
+    AddedToken changed = token;
+    changed.content = parts_.normalizer.apply(token.content, scratch);
+    // Whether it is markup is a matter of what was written, not of the prefix a normalizer adds.
+    changed.special = is_control(token);
+    if (!changed.content.empty()) normalized.push_back(std::move(changed));
+  }
+  raw_ = AddedTokenMatcher(std::move(raw));
+  normalized_ = AddedTokenMatcher(std::move(normalized));
+}
+
+std::vector<TokenId> Pipeline::encode_spans(std::span<const TextSpan> spans) const {
+  std::string joined;
+  std::string_view text = spans.size() == 1 ? spans[0].text : std::string_view{};
+  Ranges user;
+  for (std::size_t at = 0; const TextSpan& span : spans) {
+    if (spans.size() > 1) joined += span.text;
+    const Range range{.begin = at, .end = at + span.text.size()};
+    at = range.end;
+    if (span.origin != Origin::user || span.text.empty()) continue;
+    if (!user.empty() && user.back().end == range.begin) {
+      user.back().end = range.end;
+    } else {
+      user.push_back(range);
+    }
+  }
+  if (spans.size() > 1) text = joined;
+  if (const auto bad = utf8::first_invalid(text)) {
+    fail(ErrorKind::invalid_request, fmt::format("text: expected UTF-8, found byte 0x{:02X} at offset {}",
+                                                 static_cast<unsigned char>(text[*bad]), *bad));
+  }
+  Encoding encoding;
+  encoding.ids.reserve(text.size() / 3 + 8);
+  for (const TextPart& part : raw_.split(text, user)) {
+    if (part.token) {
+      encoding.ids.push_back(*part.token);
+    } else {
+      const Range range = part.range;
+      encode_text(encoding, text.substr(range.begin, range.end - range.begin), inside(user, range),
+                  range.begin == 0);
+    }
+  }
+  return std::move(encoding.ids);
+}
+
+void Pipeline::encode_text(Encoding& to, std::string_view text, const Ranges& user, bool at_start) const {
+  if (parts_.normalizer.changes_nothing()) return encode_normalized(to, text, user, at_start);
+  const bool mixed = !user.empty() && (user.size() > 1 || user[0].begin > 0 || user[0].end < text.size());
+  if (!mixed || !normalized_.has_control()) {
+    const std::string changed = parts_.normalizer.apply(text, to.scratch);
+    const Ranges all = user.empty() ? Ranges{} : Ranges{{.begin = 0, .end = changed.size()}};
+    return encode_normalized(to, changed, all, at_start);
+  }
+  // Origins do not survive normalization, so here the text is cut where they change. Only vocabularies that
+  // look for control tokens in normalized text pay for it with other tokens at those places.
+  std::size_t done = 0;
+  const auto encode_range = [&](std::size_t begin, std::size_t end, bool from_user) {
+    if (begin == end) return;
+    const std::string_view part = text.substr(begin, end - begin);
+    encode_text(to, part, from_user ? Ranges{{.begin = 0, .end = part.size()}} : Ranges{},
+                at_start && begin == 0);
+  };
+  for (const Range& range : user) {
+    encode_range(done, range.begin, false);
+    encode_range(range.begin, range.end, true);
+    done = range.end;
+  }
+  encode_range(done, text.size(), false);
+}
+
+void Pipeline::encode_normalized(Encoding& to, std::string_view text, const Ranges& user,
+                                 bool at_start) const {
+  ModelSink sink(*parts_.model, to.ids);
+  if (normalized_.empty())
+    return parts_.pre_tokenizer.run({.text = text, .at_start = at_start}, to.scratch, sink);
+  for (const TextPart& part : normalized_.split(text, user)) {
+    if (part.token) {
+      to.ids.push_back(*part.token);
+    } else {
+      const auto [begin, end] = part.range;
+      parts_.pre_tokenizer.run({.text = text.substr(begin, end - begin), .at_start = at_start && begin == 0},
+                               to.scratch, sink);
+    }
+  }
+}
+
+std::vector<TokenId> Pipeline::add_special(std::vector<TokenId> ids) const {
+  ids.insert(ids.begin(), parts_.prefix.begin(), parts_.prefix.end());
+  ids.insert(ids.end(), parts_.suffix.begin(), parts_.suffix.end());
+  return ids;
+}
+
+std::string_view Pipeline::bytes(TokenId token) const {
+  if (token < 0 || token >= size()) {
+    fail(ErrorKind::invalid_request, fmt::format("token {}: the vocabulary ends at {}", token, size() - 1));
+  }
+  return parts_.bytes.text(token);
+}
+
+bool Pipeline::is_special(TokenId token) const {
+  return token >= 0 && token < size() && is_special_[static_cast<std::size_t>(token)];
+}
+
+std::optional<TokenId> Pipeline::special(std::string_view text) const {
+  const auto found = by_text_.find(std::string(text));
+  return found == by_text_.end() ? std::nullopt : std::optional(found->second);
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> assemble(TokenizerParts parts) {
+  return std::make_unique<Pipeline>(std::move(parts));
+}
+
+}  // namespace inferno

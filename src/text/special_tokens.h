@@ -1,0 +1,27 @@
+// What the files beside tokenizer.json say about special tokens: tokenizer_config.json,
+// special_tokens_map.json, generation_config.json and, where that is absent, config.json.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "text/added_tokens.h"
+
+namespace inferno {
+
+struct SpecialTokenSettings {
+  std::optional<std::string> bos;
+  std::optional<std::string> eos;
+  std::vector<std::string> special;  // texts of all special tokens named there, bos and eos included
+  std::vector<AddedToken> added;     // added_tokens_decoder
+  std::vector<TokenId> end_ids;      // generation_config.json; several end tokens are common
+  bool add_bos = false;              // stated explicitly
+  bool add_eos = false;
+};
+
+// Absent files leave their part empty. Error{corrupt} when one is not JSON or has a field of the wrong kind.
+SpecialTokenSettings read_settings(const std::filesystem::path& model_directory);
+
+}  // namespace inferno

@@ -1,0 +1,268 @@
+// GGUF vocabularies to a Tokenizer with the results of the model's tokenizer.json.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <tuple>
+
+#include "base/error.h"
+#include "text/bpe.h"
+#include "text/byte_alphabet.h"
+#include "text/decoder.h"
+#include "text/gguf_patterns.h"
+#include "text/merge_loader.h"
+#include "text/pipeline.h"
+#include "text/shown.h"
+#include "text/utf8.h"
+
+namespace inferno {
+namespace {
+
+constexpr std::string_view word_start = "▁";
+constexpr std::size_t longest_spm_piece = 1024;  // every way to cut a piece in two is tried
+
+GgufTokenType type_of(const GgufVocabulary& vocabulary, std::size_t index) {
+  if (vocabulary.token_types.empty()) return GgufTokenType::normal;
+  const std::int32_t type = vocabulary.token_types[index];
+  if (type < 1 || type > 6) {
+    fail(ErrorKind::corrupt, fmt::format("{}: tokenizer.ggml.token_type[{}] is {}, expected 1 to 6",
+                                         vocabulary.file, index, type));
+  }
+  return static_cast<GgufTokenType>(type);
+}
+
+void check_count(const GgufVocabulary& vocabulary, std::size_t count, std::string_view name) {
+  if (count == 0 || count == vocabulary.tokens.size()) return;
+  fail(ErrorKind::corrupt, fmt::format("{}: tokenizer.ggml.{} has {} entries for {} tokens", vocabulary.file,
+                                       name, count, vocabulary.tokens.size()));
+}
+
+void check_id(const GgufVocabulary& vocabulary, std::optional<TokenId> id, std::string_view name) {
+  if (!id || (*id >= 0 && static_cast<std::size_t>(*id) < vocabulary.tokens.size())) return;
+  fail(ErrorKind::corrupt, fmt::format("{}: tokenizer.ggml.{} is {} in a vocabulary of {}", vocabulary.file,
+                                       name, *id, vocabulary.tokens.size()));
+}
+
+void check(const GgufVocabulary& vocabulary) {
+  if (vocabulary.tokens.empty()) {
+    fail(ErrorKind::corrupt, fmt::format("{}: tokenizer.ggml.tokens is missing or empty", vocabulary.file));
+  }
+  check_count(vocabulary, vocabulary.scores.size(), "scores");
+  check_count(vocabulary, vocabulary.token_types.size(), "token_type");
+  const auto bad = std::ranges::find_if(vocabulary.scores, [](float score) { return !std::isfinite(score); });
+  if (bad != vocabulary.scores.end()) {
+    fail(ErrorKind::corrupt, fmt::format("{}: tokenizer.ggml.scores[{}] is {}", vocabulary.file,
+                                         bad - vocabulary.scores.begin(), *bad));
+  }
+  check_id(vocabulary, vocabulary.bos, "bos_token_id");
+  check_id(vocabulary, vocabulary.eos, "eos_token_id");
+  check_id(vocabulary, vocabulary.unknown, "unknown_token_id");
+}
+
+// Converters fill vocabularies up to the size of the embedding with these.
+bool is_padding(std::string_view text) {
+  if (!text.starts_with("[PAD") || !text.ends_with(']')) return false;
+  const std::string_view digits = text.substr(4, text.size() - 5);
+  return !digits.empty() && std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+std::vector<AddedToken> added_tokens(const GgufVocabulary& vocabulary) {
+  std::vector<AddedToken> added;
+  for (std::size_t i = 0; i < vocabulary.tokens.size(); ++i) {
+    const std::string& text = vocabulary.tokens[i];
+    const GgufTokenType type = type_of(vocabulary, i);
+    const auto id = static_cast<TokenId>(i);
+    const bool special =
+        type == GgufTokenType::control || (type == GgufTokenType::unknown && vocabulary.unknown == id);
+    if (text.size() > longest_added_token && (special || type == GgufTokenType::user_defined)) {
+      fail(ErrorKind::unsupported, fmt::format("{}: control token {} has {} bytes, at most {} are accepted",
+                                               vocabulary.file, i, text.size(), longest_added_token));
+    }
+    if (text.empty() || is_padding(text) || (!special && type != GgufTokenType::user_defined)) continue;
+    added.push_back({.id = id, .content = text, .special = special});
+  }
+  return added;
+}
+
+// What text may become by merging: not what only a template may write.
+bool is_ordinary(const GgufVocabulary& vocabulary, std::size_t index) {
+  const GgufTokenType type = type_of(vocabulary, index);
+  if (type == GgufTokenType::user_defined) return !is_control({.content = vocabulary.tokens[index]});
+  return type == GgufTokenType::normal || type == GgufTokenType::byte;
+}
+
+// Pieces as the model looks them up; texts that occur twice keep their first id, as llama.cpp's map does.
+Vocabulary ordinary_pieces(const GgufVocabulary& vocabulary, bool byte_level) {
+  Vocabulary pieces(static_cast<int>(vocabulary.tokens.size()), vocabulary.tokens.size());
+  std::string bytes;
+  for (std::size_t i = 0; i < vocabulary.tokens.size(); ++i) {
+    if (!is_ordinary(vocabulary, i)) continue;
+    if (byte_level && !byte_alphabet::read(bytes, vocabulary.tokens[i])) continue;
+    pieces.add(static_cast<TokenId>(i), byte_level ? bytes : vocabulary.tokens[i]);
+  }
+  return pieces;
+}
+
+MergeTable listed_merges(const GgufVocabulary& vocabulary, const Vocabulary& pieces) {
+  MergeTable merges(vocabulary.merges.size());
+  MergeLoader loader(pieces, merges);
+  std::string left;
+  std::string right;
+  for (std::size_t rank = 0; rank < vocabulary.merges.size(); ++rank) {
+    const std::string_view both = vocabulary.merges[rank];
+    // A piece may itself begin with a space in files of odd origin; the separator is the first one behind it.
+    const std::size_t space = both.find(' ', 1);
+    if (space == std::string_view::npos || space + 1 == both.size()) {
+      fail(ErrorKind::corrupt, fmt::format("{}: tokenizer.ggml.merges[{}]: expected two pieces, found {}",
+                                           vocabulary.file, rank, shown(both)));
+    }
+    const bool readable = byte_alphabet::read(left, both.substr(0, space)) &&
+                          byte_alphabet::read(right, both.substr(space + 1));
+    if (!readable) continue;  // bytes never look like this
+    loader.add(left, right, static_cast<std::uint32_t>(rank));
+  }
+  // llama.cpp's converters keep merges whose pieces were renamed; without all three nothing can merge.
+  loader.finish();
+  return merges;
+}
+
+struct DerivedMerge {
+  float score;
+  TokenId result;
+  TokenId left;
+  TokenId right;
+};
+
+// sentencepiece has no list of merges: any two pieces join when the result is a piece, the best score first.
+// Hugging Face turns that into a list in exactly this order.
+std::vector<DerivedMerge> derived_merges(const GgufVocabulary& vocabulary, const Vocabulary& pieces) {
+  std::vector<DerivedMerge> merges;
+  for (std::size_t i = 0; i < vocabulary.tokens.size(); ++i) {
+    const std::string_view text = vocabulary.tokens[i];
+    if (type_of(vocabulary, i) != GgufTokenType::normal) continue;
+    if (text.size() > longest_spm_piece) {
+      fail(ErrorKind::unsupported, fmt::format("{}: token {} has {} bytes, at most {} are accepted",
+                                               vocabulary.file, i, text.size(), longest_spm_piece));
+    }
+    for (std::size_t cut = 1; cut < text.size(); ++cut) {
+      if ((static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80) continue;
+      const TokenId left = pieces.lookup(text.substr(0, cut));
+      const TokenId right = left < 0 ? -1 : pieces.lookup(text.substr(cut));
+      if (right >= 0)
+        merges.push_back(
+            {.score = vocabulary.scores[i], .result = static_cast<TokenId>(i), .left = left, .right = right});
+    }
+  }
+  std::ranges::sort(merges, [](const DerivedMerge& a, const DerivedMerge& b) {
+    return std::tuple(-a.score, a.result, a.left, a.right) < std::tuple(-b.score, b.result, b.left, b.right);
+  });
+  return merges;
+}
+
+void fill_bytes(TokenizerParts& parts, const GgufVocabulary& vocabulary, const Decoder& decoder) {
+  parts.style = decoder.style;
+  parts.bytes = TokenTexts(static_cast<int>(vocabulary.tokens.size()));
+  for (std::size_t i = 0; i < vocabulary.tokens.size(); ++i) {
+    parts.bytes.set(static_cast<TokenId>(i), decoder.bytes_of(vocabulary.tokens[i]));
+  }
+}
+
+TokenizerParts byte_level_parts(const GgufVocabulary& vocabulary, bool& adds_bos) {
+  const GgufSplit& split = find_split(vocabulary.pre, vocabulary.file);
+  adds_bos = split.add_bos;
+  TokenizerParts parts;
+  if (split.nfc) parts.normalizer = Normalizer({normalize::ToForm{UnicodeForm::nfc}});
+  std::vector<PreTokenizerStep> steps;
+  for (const std::string_view pattern : split.patterns) {
+    steps.emplace_back(pretokenize::ByPattern{.pattern = std::make_shared<const Regex>(pattern, split.name)});
+  }
+  parts.pre_tokenizer = PreTokenizer(std::move(steps));
+  Vocabulary pieces = ordinary_pieces(vocabulary, /*byte_level=*/true);
+  MergeTable merges = listed_merges(vocabulary, pieces);
+  const BpeOptions options{.byte_level = true, .ignore_merges = split.ignore_merges, .unknown = {}};
+  parts.model = std::make_unique<Bpe>(std::move(pieces), std::move(merges), options);
+  fill_bytes(parts, vocabulary, {.steps = {decode::ReadBytes{}}, .style = {}});
+  return parts;
+}
+
+TokenizerParts sentencepiece_parts(const GgufVocabulary& vocabulary) {
+  if (vocabulary.scores.empty()) {
+    fail(ErrorKind::corrupt, fmt::format("{}: tokenizer.ggml.scores is missing", vocabulary.file));
+  }
+  TokenizerParts parts;
+  const bool prefix = vocabulary.add_space_prefix.value_or(true);
+  std::vector<NormalizerStep> normalizer;
+  if (prefix) normalizer.emplace_back(normalize::Prepend{std::string(word_start)});
+  normalizer.emplace_back(normalize::ReplaceText{" ", std::string(word_start)});
+  parts.normalizer = Normalizer(std::move(normalizer));
+
+  Vocabulary pieces = ordinary_pieces(vocabulary, /*byte_level=*/false);
+  const std::vector<DerivedMerge> derived = derived_merges(vocabulary, pieces);
+  MergeTable merges(derived.size());
+  bool across_words = false;
+  for (std::size_t rank = 0; rank < derived.size(); ++rank) {
+    const DerivedMerge& merge = derived[rank];
+    merges.add(merge.left, merge.right, merge.result, static_cast<std::uint32_t>(rank));
+    across_words = across_words || (pieces.piece(merge.right).starts_with(word_start) &&
+                                    !pieces.piece(merge.left).ends_with(word_start));
+  }
+  const BpeOptions options{.byte_fallback = true, .fuse_unknown = true, .unknown = vocabulary.unknown};
+  parts.model = std::make_unique<Bpe>(std::move(pieces), std::move(merges), options,
+                                      across_words ? std::string() : std::string(word_start));
+  Decoder decoder{.steps = {decode::Replace{std::string(word_start), " "}, decode::ByteFallback{}},
+                  .style = {}};
+  decoder.style = {.leading_spaces_to_drop = prefix ? 1 : 0, .replacement = Replacement::per_byte};
+  fill_bytes(parts, vocabulary, decoder);
+  return parts;
+}
+
+// GGUF has one end token of its own; the others are known by name. Harmony's <|end|> only ends a message,
+// a reply goes on behind it.
+std::vector<TokenId> end_tokens(const GgufVocabulary& vocabulary, const std::vector<AddedToken>& added) {
+  constexpr std::array<std::string_view, 10> names = {
+      "<|eot_id|>",    "<|im_end|>",      "<|return|>",    "<|call|>", "<|eom_id|>",
+      "<end_of_turn>", "<|end_of_text|>", "<|endoftext|>", "<EOT>",    "<|end|>"};
+  std::vector<TokenId> ends;
+  const auto add = [&ends](TokenId id) {
+    if (std::ranges::find(ends, id) == ends.end()) ends.push_back(id);
+  };
+  if (vocabulary.eos) add(*vocabulary.eos);
+  for (const TokenId id : vocabulary.other_end_tokens) add(id);
+  const auto has = [&added](std::string_view text) {
+    return std::ranges::find(added, text, &AddedToken::content) != added.end();
+  };
+  const bool harmony = has("<|return|>") && has("<|call|>");
+  for (const AddedToken& token : added) {
+    if (harmony && token.content == "<|end|>") continue;
+    if (std::ranges::find(names, token.content) != names.end()) add(token.id);
+  }
+  return ends;
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> make_tokenizer(GgufVocabulary vocabulary) {
+  check(vocabulary);
+  bool adds_bos = true;
+  TokenizerParts parts;
+  if (vocabulary.model == "gpt2") {
+    parts = byte_level_parts(vocabulary, adds_bos);
+  } else if (vocabulary.model == "llama") {
+    parts = sentencepiece_parts(vocabulary);
+  } else {
+    fail(
+        ErrorKind::unsupported,
+        fmt::format("{}: tokenizer.ggml.model {} is not supported", vocabulary.file, shown(vocabulary.model)),
+        {.why = "known are gpt2 (byte-level BPE) and llama (sentencepiece)", .next = {}});
+  }
+  parts.added = added_tokens(vocabulary);
+  for (const TokenId id : vocabulary.other_end_tokens) check_id(vocabulary, id, "eot_token_id");
+  parts.bos = vocabulary.bos;
+  parts.end_tokens = end_tokens(vocabulary, parts.added);
+  if (vocabulary.add_bos.value_or(adds_bos) && vocabulary.bos) parts.prefix.push_back(*vocabulary.bos);
+  if (vocabulary.add_eos.value_or(false) && vocabulary.eos) parts.suffix.push_back(*vocabulary.eos);
+  return assemble(std::move(parts));
+}
+
+}  // namespace inferno

@@ -1,0 +1,35 @@
+// The components of a tokenizer.json, each read into the plain data that does its work. A component we do not
+// have is Error{unsupported} naming it; nothing is skipped silently.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "text/decoder.h"
+#include "text/json_value.h"
+#include "text/normalizer.h"
+#include "text/pretokenizer.h"
+
+namespace inferno {
+
+struct SplitSteps {
+  std::vector<PreTokenizerStep> steps;
+  bool byte_level = false;        // the vocabulary is written in GPT-2's byte alphabet
+  bool in_byte_alphabet = false;  // and so is the text after the last step
+};
+
+std::vector<NormalizerStep> read_normalizer(const JsonValue& json);
+SplitSteps read_pre_tokenizer(const JsonValue& json);
+Decoder read_decoder(const JsonValue& json);
+
+struct SpecialAround {
+  std::vector<TokenId> before;
+  std::vector<TokenId> after;
+  bool decides = false;  // a template was there, be it an empty one
+};
+SpecialAround read_post_processor(const JsonValue& json);
+
+// The pattern of GPT-2, which a ByteLevel pre-tokenizer applies by itself.
+std::string_view gpt2_pattern();
+
+}  // namespace inferno

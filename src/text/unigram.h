@@ -1,0 +1,43 @@
+// Unigram language model: of all ways to write a text in pieces, the one with the highest sum of scores.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "text/byte_trie.h"
+#include "text/subword_model.h"
+
+namespace inferno {
+
+struct UnigramPiece {
+  std::string_view text;
+  double score = 0;    // logarithm of its probability
+  bool usable = true;  // false for control tokens: text never becomes one
+};
+
+class Unigram final : public SubwordModel {
+ public:
+  static constexpr std::size_t longest_piece = 1024;  // bytes; bounds the work per byte of text
+
+  // A piece's id is its place in the list. Scores must be finite, pieces at most `longest_piece` long.
+  Unigram(std::span<const UnigramPiece> pieces, std::optional<TokenId> unknown, bool byte_fallback);
+  // Error{corrupt} when a character is not covered and there is neither an unknown token nor byte pieces.
+  void encode(std::vector<TokenId>& out, std::string_view piece) const override;
+
+ private:
+  struct Step;
+  std::vector<Step> best_path(std::string_view text) const;
+  void append_unknown(std::vector<TokenId>& out, std::string_view text) const;
+
+  ByteTrie trie_;
+  std::vector<double> scores_;
+  double unknown_score_ = 0;
+  std::optional<TokenId> unknown_;
+  bool byte_fallback_ = false;
+  std::array<TokenId, 256> fallback_{};
+};
+
+}  // namespace inferno

@@ -1,0 +1,84 @@
+// The pieces of a vocabulary: bytes to id and id to bytes, in two flat tables.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/token.h"
+
+namespace inferno {
+
+// Byte strings by id, in one allocation. Ids never set are holes: has() is false, text() empty.
+class TokenTexts {
+ public:
+  explicit TokenTexts(int size = 0) : entries_(static_cast<std::size_t>(size)) {}
+  int size() const { return static_cast<int>(entries_.size()); }
+  bool has(TokenId id) const { return id >= 0 && id < size() && at(id).length != absent; }
+  std::string_view text(TokenId id) const {
+    const Entry& entry = at(id);
+    return entry.length == absent ? std::string_view{}
+                                  : std::string_view(arena_).substr(entry.offset, entry.length);
+  }
+  // Grows as needed; a second text for the same id replaces the first.
+  void set(TokenId id, std::string_view text);
+  void reserve_bytes(std::size_t bytes) { arena_.reserve(bytes); }
+
+ private:
+  static constexpr std::uint32_t absent = 0xFFFFFFFF;
+  struct Entry {
+    std::uint32_t offset = 0;
+    std::uint32_t length = absent;
+  };
+  const Entry& at(TokenId id) const { return entries_[static_cast<std::size_t>(id)]; }
+
+  std::vector<Entry> entries_;
+  std::string arena_;
+};
+
+// What a piece is found by. Half a million lookups happen while loading, each a cache miss unless several are
+// under way at once: hence a key that can be prefetched before it is used.
+struct PieceKey {
+  std::uint64_t hash = 0;
+  std::uint64_t head = 0;   // the first eight bytes
+  std::uint32_t check = 0;  // hash bits and the length, as far as a byte holds it
+};
+PieceKey key_of(std::string_view piece);
+
+// Pieces in the form the model looks them up: raw bytes for byte-level vocabularies, text for others.
+class Vocabulary {
+ public:
+  Vocabulary(int size, std::size_t expected_pieces);
+  // False when the piece or the id is taken already.
+  bool add(TokenId id, std::string_view piece);
+  std::optional<TokenId> find(std::string_view piece) const {
+    const TokenId id = lookup(piece);
+    return id < 0 ? std::nullopt : std::optional(id);
+  }
+  // -1 when there is no such piece; for the inner loops.
+  TokenId lookup(std::string_view piece) const { return lookup(key_of(piece), piece); }
+  TokenId lookup(const PieceKey& key, std::string_view piece) const;
+  void prefetch(const PieceKey& key) const { __builtin_prefetch(&slots_[key.hash & (slots_.size() - 1)]); }
+  std::string_view piece(TokenId id) const { return texts_.text(id); }
+  bool has(TokenId id) const { return texts_.has(id); }
+  int size() const { return texts_.size(); }
+
+ private:
+  // Pieces up to eight bytes, which most are, are compared without a look at their text.
+  struct Slot {
+    std::uint64_t head = 0;
+    std::uint32_t check = 0;
+    TokenId id = -1;
+  };
+  bool matches(const Slot& slot, const PieceKey& key, std::string_view piece) const {
+    return slot.head == key.head && slot.check == key.check &&
+           (piece.size() <= 8 || texts_.text(slot.id) == piece);
+  }
+  TokenTexts texts_;
+  std::vector<Slot> slots_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace inferno

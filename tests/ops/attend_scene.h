@@ -1,0 +1,46 @@
+// A ragged batch over a paged cache: sequences of different lengths, their blocks scattered, everything that
+// no query may see poisoned.
+#pragma once
+
+#include <vector>
+
+#include "backend/backend.h"
+#include "support/device.h"
+
+namespace inferno {
+
+struct Sequence {
+  int context = 1;  // positions after the step
+  int rows = 1;     // of them in this step: the last ones
+};
+
+struct AttendCase {
+  AttentionSpec spec;
+  std::vector<Sequence> sequences;
+  int block_size = 16;
+  double spread = 1.0;  // of queries and keys
+};
+
+class AttendScene {
+ public:
+  AttendScene(Device& device, const AttendCase& attend_case);
+
+  HostMatrix found();
+  HostMatrix expected() const;
+
+ private:
+  void fill_inputs();
+  void place(const std::vector<std::int32_t>& pool);
+  HostMatrix head_of(const HostMatrix& rows, int first, int count, int kv_head) const;
+
+  Device& device_;
+  AttendCase case_;
+  HostMatrix queries_, sinks_;              // [rows, qkv columns], [1, heads]
+  std::vector<HostMatrix> keys_, values_;   // one for each sequence: [context, kv_heads * head_dim]
+  HostMatrix cached_keys_, cached_values_;  // [cache rows, kv_heads * head_dim]
+  std::vector<std::int32_t> block_table_;   // [sequences, max_blocks_]
+  int max_blocks_ = 0;
+  StepInputs step_;
+};
+
+}  // namespace inferno

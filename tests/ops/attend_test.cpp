@@ -1,0 +1,104 @@
+// attend: grouped heads, windows, sinks, ragged batches over scattered blocks.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/attend_scene.h"
+#include "ops/backends.h"
+#include "support/compare.h"
+#include "tolerance.h"
+
+namespace inferno {
+namespace {
+
+class Attend : public BackendTest {
+ protected:
+  void expect_agreement(const AttendCase& c) {
+    SCOPED_TRACE(testing::Message() << "heads " << c.spec.heads << "/" << c.spec.kv_heads << " of "
+                                    << c.spec.head_dim << ", window " << c.spec.window
+                                    << (c.spec.sinks ? ", sinks" : "") << ", blocks of " << c.block_size);
+    const BlockSpec block = {.attention = c.spec, .mlp = DenseMlp{.hidden = 1, .activation = {}}};
+    ASSERT_EQ(device.backend().refuses(block, WeightFormat::f32), std::nullopt);
+    AttendScene scene(device, c);
+    const HostMatrix found = scene.found();
+    EXPECT_TRUE(agrees(found, scene.expected(), relative_tolerance(device.activations())));
+  }
+};
+
+AttentionSpec spec(int heads, int kv_heads, int head_dim) {
+  return {.heads = heads,
+          .kv_heads = kv_heads,
+          .head_dim = head_dim,
+          .scale = 1.0f / std::sqrt(static_cast<float>(head_dim))};
+}
+
+// A whole prompt, a token of a running sequence, the next chunk of a prompt, a first token, another running
+// one.
+const std::vector<Sequence> mixed = {{37, 37}, {50, 1}, {45, 7}, {1, 1}, {33, 1}};
+
+TEST_P(Attend, AgreesForAWholePrompt) {
+  for (const int length : {1, 2, 17, 40}) {
+    expect_agreement({.spec = spec(4, 2, 64), .sequences = {{length, length}}});
+  }
+}
+
+TEST_P(Attend, AgreesForOneTokenAfterManyOthers) {
+  for (const int length : {2, 16, 17, 255, 700}) {
+    expect_agreement({.spec = spec(4, 2, 64), .sequences = {{length, 1}}});
+  }
+}
+
+TEST_P(Attend, AgreesForMixedBatchesInEveryHeadSize) {
+  for (const int head_dim : {32, 48, 64, 80, 128}) {
+    expect_agreement({.spec = spec(4, 2, head_dim), .sequences = mixed});
+  }
+}
+
+TEST_P(Attend, SharesKeysBetweenGroupsOfHeads) {
+  expect_agreement({.spec = spec(4, 4, 32), .sequences = mixed});
+  expect_agreement({.spec = spec(6, 2, 32), .sequences = mixed});
+  expect_agreement({.spec = spec(8, 1, 32), .sequences = mixed});
+  expect_agreement({.spec = spec(7, 1, 32), .sequences = mixed});
+}
+
+TEST_P(Attend, SeesOnlyItsWindow) {
+  for (const int window : {1, 5, 16, 24, 40, 1000}) {
+    AttentionSpec windowed = spec(4, 2, 32);
+    windowed.window = window;
+    expect_agreement({.spec = windowed, .sequences = mixed});
+    expect_agreement({.spec = windowed, .sequences = {{300, 1}, {200, 9}}});
+  }
+}
+
+TEST_P(Attend, LetsSinksJoinTheSoftmax) {
+  for (const int window : {0, 16}) {
+    AttentionSpec sinking = spec(8, 2, 64);
+    sinking.window = window;
+    sinking.sinks = true;
+    expect_agreement({.spec = sinking, .sequences = mixed});
+    expect_agreement({.spec = sinking, .sequences = {{130, 1}}});
+  }
+}
+
+TEST_P(Attend, FollowsBlocksOfEverySize) {
+  for (const int block_size : {1, 4, 32, 64}) {
+    expect_agreement({.spec = spec(4, 2, 32), .sequences = mixed, .block_size = block_size});
+  }
+}
+
+// Scores of a few hundred overflow an exponential that was not moved to the largest of them.
+TEST_P(Attend, SurvivesLargeScores) {
+  expect_agreement({.spec = spec(4, 2, 64), .sequences = mixed, .spread = 6.0});
+}
+
+TEST_P(Attend, TakesAnyNumberOfSequences) {
+  std::vector<Sequence> many;
+  for (int i = 0; i < 33; ++i) many.push_back({1 + i * 5 % 37, 1});
+  expect_agreement({.spec = spec(4, 2, 32), .sequences = many});
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, Attend, testing::ValuesIn(backend_names()), backend_test_name);
+
+}  // namespace
+}  // namespace inferno

@@ -1,0 +1,204 @@
+// mix_experts: routing, shares, biases, every format, one and many tokens.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "ops/backends.h"
+#include "ops/reference.h"
+#include "support/compare.h"
+#include "tolerance.h"
+
+namespace inferno {
+namespace {
+
+struct Case {
+  MoeMlp spec;
+  WeightFormat format = WeightFormat::f32;
+  int width = 96;
+  int tokens = 7;
+  bool split_gate_up = false;  // two parts of `hidden` rows instead of one of twice as many
+};
+
+// The gap between the last expert chosen and the first left out: where it is small, rounding may choose.
+double margin(std::span<const double> logits, int active) {
+  std::vector<double> sorted(logits.begin(), logits.end());
+  std::ranges::sort(sorted, std::greater());
+  const auto last = static_cast<std::size_t>(active);
+  return last == sorted.size() ? 1.0 : sorted[last - 1] - sorted[last];
+}
+
+class Scene {
+ public:
+  Scene(Device& device, const Case& c) : device_(device), case_(c) {
+    const MoeMlp& spec = c.spec;
+    const int wide = spec.activation.gated ? 2 * spec.hidden : spec.hidden;
+    add_part(router_, {.format = WeightFormat::f32, .rows = spec.experts, .cols = c.width}, 71);
+    const int up_parts = c.split_gate_up ? 2 : 1;
+    for (int part = 0; part < up_parts; ++part) {
+      add_part(gate_up_,
+               {.format = c.format, .count = spec.experts, .rows = wide / up_parts, .cols = c.width},
+               72 + static_cast<std::uint64_t>(part));
+    }
+    add_part(down_, {.format = c.format, .count = spec.experts, .rows = c.width, .cols = spec.hidden}, 74);
+    if (spec.router_bias) add_bias(router_, 1, spec.experts, 75);
+    if (spec.expert_bias) {
+      add_bias(gate_up_, spec.experts, wide, 76);
+      add_bias(down_, spec.experts, c.width, 77);
+    }
+    choose_input();
+  }
+
+  HostMatrix found() {
+    const Matrix in = device_.upload(input_, device_.activations());
+    const Matrix out = device_.poisoned(case_.tokens, case_.width, device_.activations());
+    device_.backend().mix_experts(
+        out, in, case_.spec, {.router = router_.weights, .gate_up = gate_up_.weights, .down = down_.weights});
+    return device_.download(out);
+  }
+
+  HostMatrix expected() const {
+    std::vector<reference::Expert> experts;
+    for (int e = 0; e < case_.spec.experts; ++e) {
+      experts.push_back({gate_up_.of(e), down_.of(e), gate_up_.bias_of(e), down_.bias_of(e)});
+    }
+    return reference::mix(input_, logits(input_), case_.spec, experts);
+  }
+
+ private:
+  struct Layer {
+    Linear weights;
+    std::vector<const TestWeight*> parts;
+    HostMatrix bias;
+
+    HostMatrix of(int expert) const {
+      HostMatrix stacked(0, parts.front()->values.front().cols);
+      for (const TestWeight* part : parts) stacked.append(part->values[static_cast<std::size_t>(expert)]);
+      return stacked;
+    }
+    std::span<const double> bias_of(int expert) const {
+      return bias.values.empty() ? std::span<const double>{} : bias.row(expert);
+    }
+  };
+
+  void add_part(Layer& layer, const WeightShape& shape, std::uint64_t seed) {
+    layer.parts.push_back(&device_.weight(shape, seed));
+    layer.weights.parts.push_back(&layer.parts.back()->packed);
+  }
+  void add_bias(Layer& layer, int rows, int cols, std::uint64_t seed) {
+    layer.bias = random_matrix(rows, cols, 1.0, seed);
+    layer.weights.bias = device_.upload(layer.bias, DType::f32);
+  }
+  HostMatrix logits(const HostMatrix& input) const {
+    return reference::linear(input, router_.of(0), router_.bias_of(0));
+  }
+  // Tokens whose choice of experts no rounding can change.
+  void choose_input() {
+    input_ = HostMatrix(case_.tokens, case_.width);
+    std::uint64_t seed = 1000;
+    for (int r = 0; r < case_.tokens; ++r) {
+      HostMatrix token;
+      do {
+        token = random_matrix(1, case_.width, 0.5, seed++);
+        device_.upload(token, device_.activations());
+      } while (margin(logits(token).row(0), case_.spec.active) < 0.05);
+      std::ranges::copy(token.values, input_.row(r).begin());
+    }
+  }
+
+  Device& device_;
+  Case case_;
+  Layer router_, gate_up_, down_;
+  HostMatrix input_;
+};
+
+void expect_agreement(Device& device, const Case& c) {
+  SCOPED_TRACE(testing::Message() << c.spec.active << " of " << c.spec.experts << " experts, tokens "
+                                  << c.tokens);
+  Scene scene(device, c);
+  const HostMatrix found = scene.found();
+  EXPECT_TRUE(agrees(found, scene.expected(), relative_tolerance(device.activations())));
+}
+
+class MixExperts : public BackendTest {};
+class MixExpertsOfFormat : public FormatTest {};
+
+MoeMlp spec(int experts, int active) {
+  return {.experts = experts,
+          .active = active,
+          .hidden = 32,
+          .activation = {.kind = Activation::silu, .gated = true}};
+}
+
+TEST_P(MixExperts, ActivatesFromOneToAllExperts) {
+  for (const int active : {1, 2, 3, 5}) {
+    for (const bool renormalize : {true, false}) {
+      for (const int tokens : {1, 2, 7, 33}) {
+        MoeMlp some = spec(5, active);
+        some.renormalize = renormalize;
+        expect_agreement(device, {.spec = some, .tokens = tokens});
+      }
+    }
+  }
+}
+
+TEST_P(MixExperts, LeavesSomeExpertsWithoutTokens) {
+  expect_agreement(device, {.spec = spec(32, 2), .tokens = 1});
+  expect_agreement(device, {.spec = spec(32, 2), .tokens = 5});
+}
+
+TEST_P(MixExperts, AddsTheBiasesOfRouterAndExperts) {
+  for (const int tokens : {1, 33}) {
+    MoeMlp routed = spec(5, 2);
+    routed.router_bias = true;
+    expect_agreement(device, {.spec = routed, .tokens = tokens});
+    MoeMlp biased = spec(5, 2);
+    biased.expert_bias = true;
+    expect_agreement(device, {.spec = biased, .tokens = tokens});
+  }
+}
+
+TEST_P(MixExperts, ClampsAsGptOssDoes) {
+  MoeMlp clamped = spec(6, 4);
+  clamped.activation = {.kind = Activation::swiglu_clamped, .gated = true, .limit = 2.0f};
+  clamped.router_bias = clamped.expert_bias = true;
+  for (const int tokens : {1, 33}) {
+    expect_agreement(device, {.spec = clamped, .tokens = tokens});
+    expect_agreement(
+        device, {.spec = clamped, .format = WeightFormat::mxfp4, .tokens = tokens, .split_gate_up = true});
+  }
+}
+
+TEST_P(MixExperts, TakesGateAndUpAsTwoParts) {
+  for (const int tokens : {1, 7})
+    expect_agreement(device, {.spec = spec(4, 2), .tokens = tokens, .split_gate_up = true});
+}
+
+TEST_P(MixExperts, TakesExpertsWithoutAGate) {
+  MoeMlp plain = spec(4, 2);
+  plain.activation = {.kind = Activation::gelu_erf, .gated = false};
+  for (const int tokens : {1, 7}) expect_agreement(device, {.spec = plain, .tokens = tokens});
+}
+
+TEST_P(MixExperts, TakesManyTokens) {
+  expect_agreement(device, {.spec = spec(4, 2), .tokens = 100});
+}
+
+TEST_P(MixExpertsOfFormat, Agrees) {
+  MoeMlp some = spec(3, 2);
+  some.hidden = std::max(32, block_elements(format));
+  const int width = std::max(96, block_elements(format));
+  for (const int tokens : {1, 5}) {
+    const bool split = tokens == 1;
+    expect_agreement(
+        device, {.spec = some, .format = format, .width = width, .tokens = tokens, .split_gate_up = split});
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, MixExperts, testing::ValuesIn(backend_names()), backend_test_name);
+INSTANTIATE_TEST_SUITE_P(Ops, MixExpertsOfFormat,
+                         testing::Combine(testing::ValuesIn(backend_names()),
+                                          testing::ValuesIn(format_names())),
+                         backend_and_format_test_name);
+
+}  // namespace
+}  // namespace inferno

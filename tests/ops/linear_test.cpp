@@ -1,0 +1,108 @@
+// linear: every format, shapes with odd tails, few and many tokens, several parts, bias.
+#include <gtest/gtest.h>
+
+#include "ops/backends.h"
+#include "ops/reference.h"
+#include "support/compare.h"
+#include "tolerance.h"
+
+namespace inferno {
+namespace {
+
+class LinearOperation : public FormatTest {
+ protected:
+  struct Part {
+    WeightFormat format;
+    int rows;
+  };
+
+  struct Outcome {
+    HostMatrix found, expected;
+  };
+  Outcome multiply(const std::vector<Part>& parts, int cols, int tokens, bool with_bias, std::uint64_t seed);
+  void expect_agreement(const std::vector<Part>& parts, int cols, int tokens, bool with_bias);
+};
+
+LinearOperation::Outcome LinearOperation::multiply(const std::vector<Part>& parts, int cols, int tokens,
+                                                   bool with_bias, std::uint64_t seed) {
+  HostMatrix input = random_matrix(tokens, cols, 1.0, seed);
+  const Matrix in = device.upload(input, device.activations());
+  Linear weights;
+  int features = 0;
+  for (const Part& part : parts) features += part.rows;
+  HostMatrix bias = random_matrix(1, features, 1.0, seed + 1);
+  if (with_bias) weights.bias = device.upload(bias, DType::f32);
+
+  std::vector<HostMatrix> expected;
+  std::size_t first = 0;
+  for (const Part& part : parts) {
+    const TestWeight& weight =
+        device.weight({.format = part.format, .rows = part.rows, .cols = cols}, seed + 2 + first);
+    weights.parts.push_back(&weight.packed);
+    const auto count = static_cast<std::size_t>(part.rows);
+    const std::span<const double> part_bias = std::span(bias.values).subspan(first, count);
+    expected.push_back(
+        reference::linear(input, weight.values[0], with_bias ? part_bias : std::span<const double>{}));
+    first += count;
+  }
+  const Matrix out = device.poisoned(tokens, features, device.activations());
+  device.backend().linear(out, in, weights);
+  return {device.download(out), reference::side_by_side(expected)};
+}
+
+// A single sum may happen to cancel, and then no relative error is small: a few results are never judged
+// alone.
+void LinearOperation::expect_agreement(const std::vector<Part>& parts, int cols, int tokens, bool with_bias) {
+  constexpr int enough = 16;
+  std::uint64_t seed = 1000;
+  Outcome all = multiply(parts, cols, tokens, with_bias, seed);
+  while (all.found.rows > 0 && all.found.rows * all.found.cols < enough) {
+    const Outcome more = multiply(parts, cols, tokens, with_bias, seed += 1000);
+    all.found.append(more.found);
+    all.expected.append(more.expected);
+  }
+  EXPECT_TRUE(agrees(all.found, all.expected, relative_tolerance(device.activations())))
+      << "features " << all.found.cols << ", cols " << cols << ", tokens " << tokens;
+}
+
+TEST_P(LinearOperation, AgreesInShapesWithOddTails) {
+  constexpr int affordable = 900'000;  // multiplications: a debug build takes a few milliseconds for them
+  const std::vector<int> columns = column_counts(format);
+  int index = 0;
+  for (const int tokens : {0, 1, 2, 3, 7, 16, 33, 100}) {  // none: a step may need no logits at all
+    for (const int rows : {1, 5, 16, 33, 100}) {
+      int cols = columns[static_cast<std::size_t>(index) % columns.size()];
+      if (tokens * rows * cols > affordable) cols = columns.front();
+      if (tokens * rows * cols <= affordable && is_turn(index)) {
+        expect_agreement({{format, rows}}, cols, tokens, /*with_bias=*/rows % 2 == 0);
+      }
+      ++index;
+    }
+  }
+}
+
+// One token is what generation mostly does, and its kernels are their own.
+TEST_P(LinearOperation, AgreesForOneTokenInEveryShape) {
+  int index = 0;
+  for (const int rows : {1, 5, 16, 33, 100}) {
+    for (const int cols : column_counts(format)) {
+      if (is_turn(index++)) expect_agreement({{format, rows}}, cols, /*tokens=*/1, /*with_bias=*/false);
+    }
+  }
+}
+
+TEST_P(LinearOperation, AgreesForPartsOfDifferentFormats) {
+  const auto other = static_cast<WeightFormat>((static_cast<std::size_t>(format) + 1) % all_formats.size());
+  const std::vector<Part> parts = {{format, 33}, {other, 5}, {WeightFormat::f16, 1}, {format, 16}};
+  expect_agreement(parts, /*cols=*/256, /*tokens=*/1, /*with_bias=*/true);
+  expect_agreement(parts, /*cols=*/256, /*tokens=*/7, /*with_bias=*/true);
+  expect_agreement(parts, /*cols=*/512, /*tokens=*/3, /*with_bias=*/false);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, LinearOperation,
+                         testing::Combine(testing::ValuesIn(backend_names()),
+                                          testing::ValuesIn(format_names())),
+                         backend_and_format_test_name);
+
+}  // namespace
+}  // namespace inferno

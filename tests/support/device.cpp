@@ -1,0 +1,130 @@
+#include "support/device.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "tensor/decode.h"
+#include "tensor/float16.h"
+#include "tensor/random_weight.h"
+
+namespace inferno {
+namespace {
+
+constexpr std::size_t guard_bytes = 256;
+constexpr std::byte guard = std::byte{0xA5};
+constexpr std::byte poison = std::byte{0xFF};  // all ones is NaN in every float type
+
+std::uint16_t narrowed(float value, DType type) {
+  return type == DType::f16 ? float_to_f16(value) : float_to_bf16(value);
+}
+
+float widened(std::uint16_t bits, DType type) {
+  return type == DType::f16 ? f16_to_float(bits) : bf16_to_float(bits);
+}
+
+void append(std::vector<std::byte>& bytes, const auto& value) {
+  const auto part = std::as_bytes(std::span(&value, 1));
+  bytes.insert(bytes.end(), part.begin(), part.end());
+}
+
+bool holds_whole_numbers(WeightFormat format) {
+  return visit(format, []<Block B>(B block) {
+    if constexpr (requires { block.value; }) {
+      return std::is_integral_v<decltype(block.value)>;
+    } else {
+      return false;
+    }
+  });
+}
+
+}  // namespace
+
+Matrix Device::reserve(int rows, int cols, DType type, std::vector<std::byte> content) {
+  Matrix matrix = {nullptr, type, rows, cols};
+  expects(content.size() == matrix.bytes(), "the content fills the matrix");
+  content.resize(content.size() + guard_bytes, guard);
+  content.resize((content.size() + 3) / 4 * 4, guard);
+  memory_.push_back(backend_->allocate(content.size(), "test"));
+  matrix.data = memory_.back().data();
+  const Matrix everything = {matrix.data, DType::i32, 1, static_cast<std::int32_t>(content.size() / 4)};
+  backend_->upload(everything, content);
+  return matrix;
+}
+
+Matrix Device::upload(HostMatrix& values, DType type) {
+  std::vector<std::byte> content;
+  for (double& value : values.values) {
+    const float single = static_cast<float>(value);
+    if (type == DType::f32) {
+      append(content, single);
+      value = single;
+    } else {
+      const std::uint16_t bits = narrowed(single, type);
+      append(content, bits);
+      value = widened(bits, type);
+    }
+  }
+  return reserve(values.rows, values.cols, type, std::move(content));
+}
+
+Matrix Device::upload(std::span<const std::int32_t> values, int cols) {
+  const auto bytes = std::as_bytes(values);
+  return reserve(static_cast<int>(values.size()) / cols, cols, DType::i32, {bytes.begin(), bytes.end()});
+}
+
+Matrix Device::poisoned(int rows, int cols, DType type) {
+  const Matrix shape = {nullptr, type, rows, cols};
+  return reserve(rows, cols, type, std::vector<std::byte>(shape.bytes(), poison));
+}
+
+std::vector<std::byte> Device::bytes(Matrix matrix) {
+  const std::size_t size = matrix.bytes();
+  std::vector<std::byte> content((size + guard_bytes + 3) / 4 * 4);
+  const Matrix everything = {matrix.data, DType::i32, 1, static_cast<std::int32_t>(content.size() / 4)};
+  backend_->download(content, everything);
+  const auto behind = content.begin() + static_cast<std::ptrdiff_t>(size);
+  EXPECT_TRUE(std::all_of(behind, content.end(), [](std::byte b) { return b == guard; }))
+      << "something was written behind the end of a matrix of [" << matrix.rows << ", " << matrix.cols << "]";
+  content.resize(size);
+  return content;
+}
+
+HostMatrix Device::download(Matrix matrix) {
+  const std::vector<std::byte> content = bytes(matrix);
+  HostMatrix values(matrix.rows, matrix.cols);
+  for (std::size_t i = 0; i < values.values.size(); ++i) {
+    if (matrix.dtype == DType::f32) {
+      float single;
+      std::memcpy(&single, content.data() + i * sizeof(single), sizeof(single));
+      values.values[i] = single;
+    } else {
+      std::uint16_t bits;
+      std::memcpy(&bits, content.data() + i * sizeof(bits), sizeof(bits));
+      values.values[i] = widened(bits, matrix.dtype);
+    }
+  }
+  return values;
+}
+
+const TestWeight& Device::weight(const WeightShape& shape, std::uint64_t seed) {
+  const std::size_t one = static_cast<std::size_t>(shape.rows) * static_cast<std::size_t>(shape.cols);
+  const std::size_t one_bytes = bytes_for(shape.format, one);
+  std::vector<std::byte> content(one_bytes * static_cast<std::size_t>(shape.count));
+  fill_random(shape.format, content, holds_whole_numbers(shape.format) ? 2.0f : 0.5f, seed);
+  TestWeight weight = {backend_->pack({shape.format, shape.count, shape.rows, shape.cols, content}), {}};
+  for (std::int32_t i = 0; i < shape.count; ++i) {
+    std::vector<float> decoded(one);
+    decode(shape.format, std::span(content).subspan(static_cast<std::size_t>(i) * one_bytes, one_bytes),
+           decoded);
+    HostMatrix values(shape.rows, shape.cols);
+    values.values.assign(decoded.begin(), decoded.end());
+    weight.values.push_back(std::move(values));
+  }
+  weights_.push_back(std::move(weight));
+  return weights_.back();
+}
+
+}  // namespace inferno

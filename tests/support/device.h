@@ -1,0 +1,55 @@
+// A backend with the memory of one test: uploads, outputs filled with poison, guarded ends.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "support/host_matrix.h"
+
+namespace inferno {
+
+struct WeightShape {
+  WeightFormat format = WeightFormat::f32;
+  int count = 1;
+  int rows = 0;
+  int cols = 0;
+};
+
+// A weight twice: as the backend packed it, and as numbers for the reference.
+struct TestWeight {
+  Weight packed;
+  std::vector<HostMatrix> values;  // one for each of packed.count
+};
+
+class Device {
+ public:
+  explicit Device(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}
+
+  Backend& backend() { return *backend_; }
+  DType activations() const { return backend_->activation_type(); }
+
+  // Rounds `values` to what `type` can hold first, so that the reference computes on the same numbers.
+  Matrix upload(HostMatrix& values, DType type);
+  Matrix upload(std::span<const std::int32_t> values, int cols = 1);
+  // Every element is NaN until written.
+  Matrix poisoned(int rows, int cols, DType type);
+
+  // Fails the test when something was written behind the end of the matrix.
+  std::vector<std::byte> bytes(Matrix matrix);
+  HostMatrix download(Matrix matrix);
+
+  // Random, as large as suits a weight of the format.
+  const TestWeight& weight(const WeightShape& shape, std::uint64_t seed);
+
+ private:
+  Matrix reserve(int rows, int cols, DType type, std::vector<std::byte> content);
+
+  std::unique_ptr<Backend> backend_;
+  std::deque<Buffer> memory_;
+  std::deque<TestWeight> weights_;
+};
+
+}  // namespace inferno

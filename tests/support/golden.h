@@ -1,0 +1,30 @@
+// Reference results as the golden files hold them, read with code that shares nothing with the loader under
+// test.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/token.h"
+
+namespace inferno::testing {
+
+struct GoldenCase {
+  std::string name;
+  std::vector<TokenId> ids;
+  int rows = 0;               // logits of the last `rows` tokens
+  std::vector<float> logits;  // [rows, vocab]
+  std::vector<TokenId> greedy;
+  double min_margin = 0.0;  // smallest distance between the best and the second logit while generating
+};
+
+// `file` is NAME.safetensors; NAME.json beside it adds the margins where it has them.
+std::vector<GoldenCase> read_golden(const std::filesystem::path& file);
+
+// ‖actual − expected‖ / ‖expected‖; infinite when sizes differ or a value is not finite.
+double relative_error(const std::vector<float>& actual, const std::vector<float>& expected);
+double largest_error(const std::vector<float>& actual, const std::vector<float>& expected);
+
+}  // namespace inferno::testing

@@ -1,0 +1,42 @@
+#include "support/paths.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <stdexcept>
+
+namespace inferno::testing {
+namespace fs = std::filesystem;
+
+fs::path data_folder() {
+  return fs::path(INFERNO_SOURCE_DIR) / "tests" / "data";
+}
+
+std::optional<fs::path> shared_reference() {
+  const char* given = std::getenv("INFERNO_SHARED");
+  const fs::path shared = given != nullptr ? fs::path(given) : fs::path(INFERNO_SOURCE_DIR) / ".." / "shared";
+  const fs::path reference = shared / "reference";
+  return fs::is_directory(reference) ? std::optional(reference) : std::nullopt;
+}
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code missing;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, missing)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+ScratchFolder::ScratchFolder() {
+  std::string name = (fs::temp_directory_path() / "inferno-test-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a temporary folder");
+  path_ = name;
+}
+
+ScratchFolder::~ScratchFolder() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+}  // namespace inferno::testing

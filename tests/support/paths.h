@@ -1,0 +1,32 @@
+// Where tests find their data: what ships with the project, and the larger reference folder beside it.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace inferno::testing {
+
+std::filesystem::path data_folder();  // tests/data
+
+// $INFERNO_SHARED/reference, or ../shared/reference beside the project; nullopt when there is none.
+std::optional<std::filesystem::path> shared_reference();
+
+// The names in a folder, sorted; empty when it does not exist.
+std::vector<std::string> names_in(const std::filesystem::path& folder);
+
+// A fresh folder that is removed with all it holds at the end of its scope.
+class ScratchFolder {
+ public:
+  ScratchFolder();
+  ~ScratchFolder();
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace inferno::testing

@@ -1,0 +1,18 @@
+// Where the reference data lies. Tests that need it are skipped, with a message, where it is absent.
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+namespace inferno {
+
+inline std::filesystem::path reference_folder() {
+  const char* given = std::getenv("INFERNO_SHARED");
+  const std::filesystem::path shared = given != nullptr
+                                           ? std::filesystem::path(given)
+                                           : std::filesystem::path(INFERNO_SOURCE_DIR) / ".." / "shared";
+  return shared / "reference";
+}
+
+}  // namespace inferno

@@ -1,0 +1,28 @@
+// How far results may lie from the reference, stated once. All are relative L2 distances.
+#pragma once
+
+#include "tensor/matrix.h"
+
+namespace inferno {
+
+// One operation, by the type that activations (or the cache) are kept in. f32 leaves room for another order
+// of summation and nothing more.
+constexpr double relative_tolerance(DType type) {
+  switch (type) {
+    case DType::f32: return 1e-4;
+    case DType::f16: return 2e-3;
+    case DType::bf16: return 1e-2;
+    case DType::i32: return 0.0;
+  }
+  return 0.0;
+}
+
+// Logits of a whole model with float activations.
+inline constexpr double float_weight_logits = 1e-3;
+inline constexpr double quantized_weight_logits = 2e-3;
+
+// The same tokens in other chunks or batches. One token and many may take different kernels, which round
+// activations differently where weights are quantized.
+inline constexpr double parity_logits = 2e-4;
+
+}  // namespace inferno

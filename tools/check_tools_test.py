@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Shows that check_docs, check_conformance, check_portable and check_hardened can fail. Run by ctest as
+`tools_checker`."""
+import pathlib
+import tempfile
+import unittest
+
+import check_conformance
+import check_docs
+import check_hardened
+import check_portable
+
+
+class CheckDocs(unittest.TestCase):
+    def problems(self, readme, program="echo ran $*; exit 3", commands=None):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / "README.md").write_text(readme)
+            if commands is not None:
+                (root / "docs").mkdir()
+                (root / "docs/commands.md").write_text(commands)
+            for name, text in {"dev": "echo '  test   all of them'", "inferno": program}.items():
+                (root / name).write_text(f"#!/bin/sh\n{text}\n")
+                (root / name).chmod(0o755)
+            return list(check_docs.problems_in(root, root / "inferno"))
+
+    def test_a_command_that_fails_is_reported(self):
+        self.assertIn("exit code 3", self.problems("```console\n$ inferno x\n```\n")[0])
+        self.assertEqual(self.problems("```console\n$ inferno x  # exit 3\n```\n"), [])
+
+    def test_only_console_blocks_are_run(self):
+        self.assertEqual(self.problems("```sh\n$ inferno x\n```\n$ inferno x\n"), [])
+
+    def test_output_that_is_not_printed_is_reported(self):
+        self.assertEqual(self.problems("```console\n$ inferno x  # exit 3\nran x\n```\n"), [])
+        self.assertEqual(self.problems("```console\n$ inferno x y  # exit 3\nran … y\n```\n"), [])
+        self.assertIn("lacks the line", self.problems("```console\n$ inferno x  # exit 3\nran y\n```\n")[0])
+
+    def test_output_must_come_in_order(self):
+        text = "```console\n$ inferno x\nb\na\n```\n"
+        self.assertIn("lacks the line", self.problems(text, program="echo a; echo b")[0])
+        self.assertEqual(self.problems(text, program="echo b; echo c; echo a"), [])
+
+    def test_every_command_and_option_is_documented(self):
+        program = "if [ $# -gt 1 ]; then echo ' -h,--help --json'; else printf 'Subcommands:\\n  look  Looks\\n'; fi"
+        self.assertEqual(self.problems("", program, "## inferno x\n\n## inferno look\n`--json`\n"), [])
+        self.assertIn("look: --json", self.problems("", program, "\n## inferno look\n`--jsonl`\n")[0])
+        self.assertIn("look is missing", self.problems("", program, "`--json`")[-1])
+
+    def test_dev_commands_and_links_must_exist(self):
+        self.assertIn("no command wash", self.problems("```console\n$ ./dev wash\n```\n")[0])
+        self.assertEqual(self.problems("```console\n$ ./dev test -L unit\n```\n"), [])
+        self.assertIn("docs/x.md", self.problems("[x](docs/x.md#part)\n")[0])
+        self.assertEqual(self.problems("[x](https://example.org/x) [y](README.md)\n"), [])
+        self.assertEqual(self.problems("```cpp\n[](int a) { }\n```\nand `[](int b)`\n"), [])
+
+
+class CheckConformance(unittest.TestCase):
+    def problems(self, cases, models=("qwen2",), files=("llama-Q4_K_M",)):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for model in models:
+                (root / "reference/models" / model).mkdir(parents=True)
+            (root / "reference/gguf").mkdir(parents=True, exist_ok=True)
+            for file in files:
+                (root / "reference/gguf" / f"{file}.gguf").touch()
+            (root / "tests.xml").write_text(f"<testsuite>{cases}</testsuite>")
+            return list(check_conformance.problems_in(root / "tests.xml", root))
+
+    @staticmethod
+    def case(name, inside=""):
+        return f'<testcase name="{name}" status="{"notrun" if "skipped" in inside else "run"}">{inside}</testcase>'
+
+    passed = ('<testcase name="Reference/Golden.Agrees/qwen2" status="run"/>'
+              '<testcase name="Reference/Golden.Agrees/llama_Q4_K_M" status="run"/>')
+    skip = "<skipped/><system-out>{}</system-out>"
+
+    def test_all_named_and_passed_is_good(self):
+        self.assertEqual(self.problems(self.passed), [])
+
+    def test_a_model_without_a_test_is_reported(self):
+        self.assertIn("qwen3: no passed test", self.problems(self.passed, models=("qwen2", "qwen3"))[0])
+
+    def test_a_failed_test_does_not_count(self):
+        self.assertEqual(len(self.problems(self.case("A/G.A/qwen2", "<failure/>"), files=())), 1)
+
+    def test_a_skip_for_missing_data_is_reported_and_others_are_not(self):
+        missing = self.case("Real.Perplexity", self.skip.format("no ../shared/reference"))
+        self.assertIn("Real.Perplexity: skipped", self.problems(self.passed + missing)[0])
+        self.assertEqual(self.problems(self.passed + self.case("Cuda.Runs", self.skip.format("no GPU"))), [])
+
+    def test_no_shared_data_is_reported(self):
+        self.assertIn("not there", next(check_conformance.problems_in("none.xml", pathlib.Path("/nonexistent"))))
+
+
+class CheckPrograms(unittest.TestCase):
+    def test_a_foreign_library_or_a_newer_glibc_is_reported(self):
+        needs, symbols = "  NEEDED               libc.so.6\n", "f GLIBC_2.17\ng GLIBC_2.36\n"
+        self.assertEqual(list(check_portable.problems_in(needs, symbols)), [])
+        self.assertEqual(len(list(check_portable.problems_in(needs + "  NEEDED  libfmt.so.9\n", symbols))), 1)
+        self.assertEqual(len(list(check_portable.problems_in(needs, symbols + "h GLIBC_2.38\n"))), 1)
+        self.assertEqual(len(list(check_portable.problems_in(needs, ""))), 1)
+
+    def test_a_program_without_protection_is_reported(self):
+        nothing = {"-h": "", "-l": "", "-d": "", "-sW": ""}
+        self.assertEqual(len(list(check_hardened.problems_in(nothing))), len(check_hardened.REQUIRED))
+
+
+if __name__ == "__main__":
+    unittest.main()
