@@ -24,6 +24,10 @@ std::vector<std::string> instruction_sets();
 // The highest level that this CPU and this build have.
 IsaLevel best_level();
 
+// Whether decoding gains from asking for memory ahead of its use. Measured with one token and Q8_0 weights on
+// two cores: on an Emerald Rapids Xeon it makes 1.4 times the speed, on a Zen 4 EPYC 0.7 times.
+bool wants_read_ahead();
+
 std::string cpu_name();  // "AMD EPYC 9354", or what the system says of it
 
 }  // namespace inferno::cpu

@@ -16,4 +16,8 @@ const Kernels* kernels_for(IsaLevel) {
   return nullptr;
 }
 
+bool wants_read_ahead() {
+  return false;
+}
+
 }  // namespace inferno::cpu

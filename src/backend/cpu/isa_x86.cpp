@@ -44,6 +44,10 @@ IsaLevel best_level() {
   return has_avx2() ? IsaLevel::avx2 : IsaLevel::portable;
 }
 
+bool wants_read_ahead() {
+  return __builtin_cpu_is("intel") != 0;
+}
+
 const Kernels* kernels_for(IsaLevel level) {
   switch (level) {
     case IsaLevel::avx2: return &kernels_avx2;

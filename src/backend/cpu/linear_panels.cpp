@@ -3,6 +3,7 @@
 // them come from the caches.
 #include <algorithm>
 
+#include "backend/cpu/isa.h"
 #include "backend/cpu/operations.h"
 #include "backend/cpu/panels.h"
 #include "backend/cpu/stretches.h"
@@ -59,6 +60,8 @@ PanelCall call_for(const Product& product, const Piece& piece, int at) {
   call.rows = std::min(panel_rows, weight.rows - at * panel_rows);
   call.stride = product.out.cols;
   call.continues = piece.from > 0;
+  static const bool asks_ahead = wants_read_ahead();
+  call.asks_ahead = asks_ahead;
   const int column = piece.stretch.column + at * panel_rows;
   call.out = floats(product.out, batch.first) + column;
   if (product.bias && !call.continues) call.bias = floats(product.bias, batch.expert) + column;

@@ -43,7 +43,7 @@ template <std::size_t bytes>
 [[gnu::always_inline]] inline void prefetch(const void* at) {
   constexpr std::size_t line = 64, ahead = 4096;
   repeat<static_cast<int>((bytes + line - 1) / line)>(
-      [&]<int i>() { __builtin_prefetch(static_cast<const std::byte*>(at) + ahead + i * line); });
+      [&]<int i>() { __builtin_prefetch(static_cast<const std::byte*>(at) + ahead + i * line, 0, 2); });
 }
 
 template <class Step>
@@ -110,8 +110,8 @@ template <class M, class B, int width>
   }
 }
 
-template <class M, HasIntegers B, int width>
-void multiply_integers(const PanelCall& call) {
+template <class M, HasIntegers B, int width, bool asks_ahead>
+[[gnu::always_inline]] inline void multiply_integers(const PanelCall& call) {
   constexpr int units = B::elements / Codec<M, B>::unit;
   const auto* panel = reinterpret_cast<const Panel<B>*>(call.panel);
   typename M::Floats sums[width];
@@ -119,13 +119,22 @@ void multiply_integers(const PanelCall& call) {
   for (int b = 0; b < call.blocks; ++b) {
     for (int u = 0; u < units; ++u) {
       constexpr std::size_t share = sizeof(Panel<B>) / units;
-      // With one or two tokens there is no time to spare for it, nor need.
-      if constexpr (width > 2)
+      if constexpr (asks_ahead)
         prefetch<share>(reinterpret_cast<const std::byte*>(panel + b) + static_cast<std::size_t>(u) * share);
       add_unit<M, B, width>(sums, panel[b], u, call.integers, b * units + u);
     }
   }
   end_sums<M>(sums, call);
+}
+
+// With one or two tokens it depends on the processor whether there is time to spare for asking, or need.
+template <class M, HasIntegers B, int width>
+void multiply_integers(const PanelCall& call) {
+  if (width > 2 || call.asks_ahead) {
+    multiply_integers<M, B, width, true>(call);
+  } else {
+    multiply_integers<M, B, width, false>(call);
+  }
 }
 
 // Columns of a float panel, one vector each.
@@ -155,7 +164,7 @@ void multiply_floats(const PanelCall& call) {
   repeat<(ways - 1) * width>([&]<int i>() { parts[1 + i / width][i % width] = M::no_floats(); });
   int b = 0;
   for (; b + stride <= call.blocks; b += stride, in += stride * columns * width) {
-    if constexpr (width > 2) prefetch<stride * sizeof(Panel<B>)>(panel + b);
+    if (width > 2 || call.asks_ahead) prefetch<stride * sizeof(Panel<B>)>(panel + b);
     repeat<stride * columns>([&]<int c>() __attribute__((always_inline)) {
       const auto weights = column_of<M, c % columns>(panel[b + c / columns]);
       repeat<width>([&]<int t>() __attribute__((always_inline)) {
