@@ -136,9 +136,11 @@ void ThreadPool::run(const Task& task) {
 
 void ThreadPool::work_on_pieces(int worker) {
   try {
+    const std::int64_t first_piece = task_.count * 7 / (8 * threads_);
     for (std::int64_t begin = next_.load(std::memory_order_relaxed); begin < task_.count;) {
-      const std::int64_t share = (task_.count - begin) / (2 * threads_);
-      const std::int64_t end = std::min(begin + std::max(task_.grain, share), task_.count);
+      const std::int64_t left = task_.count - begin;
+      const std::int64_t piece = begin < first_piece * threads_ ? first_piece : left / (2 * threads_);
+      const std::int64_t end = std::min(begin + std::max(task_.grain, piece), task_.count);
       if (!next_.compare_exchange_weak(begin, end, std::memory_order_relaxed)) continue;
       task_.call(task_.work, {begin, end, worker});
       begin = next_.load(std::memory_order_relaxed);

@@ -1,5 +1,6 @@
-// Attention with the vector kernel. A task is some query rows of one sequence and one key head; when there
-// are fewer tasks than threads, a long context is split and its parts are put together afterwards.
+// Attention with the vector kernel. A task is some query rows of one sequence and some key heads. A few rows
+// (decoding) take all heads at once, because a context is then read as it lies in memory; when there are
+// fewer tasks than threads, it is split and its parts are put together afterwards.
 #include <algorithm>
 #include <cmath>
 
@@ -13,9 +14,10 @@ constexpr int queries_at_once = 64;  // rows times heads: enough to pay for turn
 constexpr int positions_worth_splitting = 256;
 
 struct Task {
-  int sequence, kv_head;
-  int row, rows;   // of the batch
-  int begin, end;  // positions that any of them sees
+  int sequence;
+  int kv_head, kv_heads;  // the first and how many
+  int row, rows;          // of the batch
+  int begin, end;         // positions that any of them sees
 };
 
 struct Shape {
@@ -23,9 +25,11 @@ struct Shape {
   int padded;  // head_dim rounded up to whole vectors
   explicit Shape(const AttentionSpec& spec)
       : group(spec.heads / spec.kv_heads), padded((spec.head_dim + 15) / 16 * 16) {}
-  // Floats of a task's running state: tops, totals, sums.
+  int queries_of_head(const Task& task) const { return task.rows * group; }
+  // Floats of a task's running state: tops, totals and sums, head after head.
   std::size_t state(const Task& task) const {
-    return static_cast<std::size_t>(task.rows * group) * static_cast<std::size_t>(padded + 2);
+    return static_cast<std::size_t>(task.kv_heads * queries_of_head(task)) *
+           static_cast<std::size_t>(padded + 2);
   }
 };
 
@@ -33,62 +37,93 @@ int first_seen(const AttentionSpec& spec, int own) {
   return spec.window > 0 ? std::max(0, own - spec.window + 1) : 0;
 }
 
-std::vector<Task> tasks_of(const AttentionCall& call, const Shape& shape) {
+std::vector<Task> tasks_of(const AttentionCall& call, const Shape& shape, int threads) {
   std::vector<Task> tasks;
   const std::int32_t* starts = integers(call.step.query_start);
   const std::int32_t* positions = integers(call.step.positions);
+  const int sequences = call.step.context_len.rows;
   const int rows_at_once = std::max(1, queries_at_once / shape.group);
-  for (int s = 0; s < call.step.context_len.rows; ++s) {
+  for (int s = 0; s < sequences; ++s) {
     for (int row = starts[s]; row < starts[s + 1]; row += rows_at_once) {
       const int rows = std::min(rows_at_once, starts[s + 1] - row);
       const int begin = first_seen(call.spec, positions[row]), end = positions[row + rows - 1] + 1;
-      for (int h = 0; h < call.spec.kv_heads; ++h) tasks.push_back({s, h, row, rows, begin, end});
+      const std::int64_t parts = std::int64_t{sequences} * ((end - begin) / positions_worth_splitting);
+      const bool whole = rows < rows_at_once && parts >= threads;
+      const int heads = whole ? call.spec.kv_heads : 1;
+      for (int h = 0; h < call.spec.kv_heads; h += heads)
+        tasks.push_back({s, h, heads, row, rows, begin, end});
     }
   }
   return tasks;
 }
 
+// One key head's part of a task's state.
 struct State {
   float *tops, *totals, *sums;
   State(float* memory, int queries) : tops(memory), totals(memory + queries), sums(memory + 2 * queries) {}
 };
+State state_of(float* memory, const Task& task, const Shape& shape, int head) {
+  const int queries = shape.queries_of_head(task);
+  return State(memory + std::ptrdiff_t{head} * queries * (shape.padded + 2), queries);
+}
 
-// The queries of a task against positions [begin, end), from a fresh state.
-void run_task(const Compute& compute, const Task& task, const AttentionCall& call, Matrix qkv, State state,
-              float* scratch) {
+// A task's queries as the kernel wants them: [kv_heads, rows * group].
+struct Queries {
+  std::vector<const float*> query;
+  std::vector<int> first, last;
+  Queries(const Task& task, const AttentionCall& call, const Matrix& qkv) {
+    const Shape shape(call.spec);
+    const int of_head = shape.queries_of_head(task);
+    for (int i = 0; i < task.kv_heads * of_head; ++i) {
+      const int row = task.row + i % of_head / shape.group;
+      const int head = (task.kv_head + i / of_head) * shape.group + i % shape.group;
+      query.push_back(floats(qkv, row) + head * call.spec.head_dim);
+      last.push_back(*integers(call.step.positions, row));
+      first.push_back(first_seen(call.spec, last.back()));
+    }
+  }
+};
+
+// The queries of a task against its positions, from a fresh state: chunk by chunk for all heads.
+void run_task(const Compute& compute, const Task& task, const AttentionCall& call, const Matrix& qkv,
+              float* memory, float* scratch) {
   const AttentionSpec& spec = call.spec;
   const Shape shape(spec);
-  const int queries = task.rows * shape.group;
-  std::vector<const float*> query(static_cast<std::size_t>(queries));
-  std::vector<int> first(query.size()), last(query.size());
-  for (int i = 0; i < queries; ++i) {
-    const int row = task.row + i / shape.group, head = task.kv_head * shape.group + i % shape.group;
-    const auto at = static_cast<std::size_t>(i);
-    query[at] = floats(qkv, row) + head * spec.head_dim;
-    last[at] = *integers(call.step.positions, row);
-    first[at] = first_seen(spec, last[at]);
+  const Queries queries(task, call, qkv);
+  const int of_head = shape.queries_of_head(task);
+  std::vector<AttendCall> heads;
+  for (int h = 0; h < task.kv_heads; ++h) {
+    const State state = state_of(memory, task, shape, h);
+    std::fill_n(state.tops, of_head, -INFINITY);
+    std::fill_n(state.totals, of_head, 0.0f);
+    std::fill_n(state.sums, std::ptrdiff_t{of_head} * shape.padded, 0.0f);
+    const int offset = (task.kv_head + h) * spec.head_dim;
+    heads.push_back({.queries = of_head,
+                     .query = queries.query.data() + h * of_head,
+                     .first = queries.first.data() + h * of_head,
+                     .last = queries.last.data() + h * of_head,
+                     .last_known = task.end,
+                     .head_dim = spec.head_dim,
+                     .scale = spec.scale,
+                     .keys = floats(call.cache.keys) + offset,
+                     .values = floats(call.cache.values) + offset,
+                     .row_stride = call.cache.keys.cols,
+                     .block_table = integers(call.group.block_table, task.sequence),
+                     .block_size = call.step.block_size,
+                     .tops = state.tops,
+                     .totals = state.totals,
+                     .sums = state.sums,
+                     .padded_dim = shape.padded,
+                     .scratch = scratch});
   }
-  std::fill_n(state.tops, queries, -INFINITY);
-  std::fill_n(state.totals, queries, 0.0f);
-  std::fill_n(state.sums, static_cast<std::size_t>(queries) * static_cast<std::size_t>(shape.padded), 0.0f);
-  compute.kernels->attend({.queries = queries,
-                           .query = query.data(),
-                           .first = first.data(),
-                           .last = last.data(),
-                           .begin = task.begin,
-                           .end = task.end,
-                           .head_dim = spec.head_dim,
-                           .scale = spec.scale,
-                           .keys = floats(call.cache.keys) + task.kv_head * spec.head_dim,
-                           .values = floats(call.cache.values) + task.kv_head * spec.head_dim,
-                           .row_stride = call.cache.keys.cols,
-                           .block_table = integers(call.group.block_table, task.sequence),
-                           .block_size = call.step.block_size,
-                           .tops = state.tops,
-                           .totals = state.totals,
-                           .sums = state.sums,
-                           .padded_dim = shape.padded,
-                           .scratch = scratch});
+  const int step = task.kv_heads == 1 ? task.end - task.begin : attend_chunk;
+  for (int begin = task.begin; begin < task.end; begin += step) {
+    for (AttendCall& head : heads) {
+      head.begin = begin;
+      head.end = std::min(task.end, begin + step);
+      compute.kernels->attend(head);
+    }
+  }
 }
 
 // Adds another part of the same task's context.
@@ -106,11 +141,14 @@ void merge(State to, State from, int queries, int padded) {
 }
 
 // The sink joins the softmax here: a score without a value.
-void finish(Matrix out, const Task& task, const AttentionCall& call, State state) {
+void finish(const Matrix& out, const Task& task, const AttentionCall& call, float* memory) {
   const AttentionSpec& spec = call.spec;
   const Shape shape(spec);
-  for (int q = 0; q < task.rows * shape.group; ++q) {
-    const int row = task.row + q / shape.group, head = task.kv_head * shape.group + q % shape.group;
+  const int of_head = shape.queries_of_head(task);
+  for (int i = 0; i < task.kv_heads * of_head; ++i) {
+    const State state = state_of(memory, task, shape, i / of_head);
+    const int q = i % of_head, row = task.row + q / shape.group;
+    const int head = (task.kv_head + i / of_head) * shape.group + q % shape.group;
     float factor = 1.0f / state.totals[q];
     if (spec.sinks) {
       const float sink = floats(call.weights.sinks)[head], top = std::max(sink, state.tops[q]);
@@ -136,10 +174,6 @@ void attend_split(const Compute& compute, Matrix out, Matrix qkv, const Attentio
   const auto total = static_cast<std::int64_t>(tasks.size()) * parts;
   float* states =
       compute.scratch.shared(Scratch::Use::partial_attention, static_cast<std::size_t>(total) * stride);
-  const auto state_of = [&](std::int64_t i) {
-    const Task& task = tasks[static_cast<std::size_t>(i / parts)];
-    return State(states + static_cast<std::size_t>(i) * stride, task.rows * shape.group);
-  };
   compute.pool.parallel_for(total, 1, [&](const auto& range) {
     float* scratch = compute.scratch.own(range.worker, scratch_size(shape));
     for (auto i = range.begin; i < range.end; ++i) {
@@ -148,16 +182,20 @@ void attend_split(const Compute& compute, Matrix out, Matrix qkv, const Attentio
       const int part = static_cast<int>(i % parts), first = task.begin;
       task.begin = first + chunks * part / parts * attend_chunk;
       task.end = std::min(task.end, first + chunks * (part + 1) / parts * attend_chunk);
-      run_task(compute, task, call, qkv, state_of(i), scratch);
+      run_task(compute, task, call, qkv, states + static_cast<std::size_t>(i) * stride, scratch);
     }
   });
   const auto count = static_cast<std::int64_t>(tasks.size());
   compute.pool.parallel_for(count, 1, [&](const auto& range) {
     for (auto t = range.begin; t < range.end; ++t) {
       const Task& task = tasks[static_cast<std::size_t>(t)];
-      const State whole = state_of(t * parts);
+      float* whole = states + static_cast<std::size_t>(t * parts) * stride;
       for (int part = 1; part < parts; ++part) {
-        merge(whole, state_of(t * parts + part), task.rows * shape.group, shape.padded);
+        float* other = whole + static_cast<std::size_t>(part) * stride;
+        for (int h = 0; h < task.kv_heads; ++h) {
+          merge(state_of(whole, task, shape, h), state_of(other, task, shape, h), shape.queries_of_head(task),
+                shape.padded);
+        }
       }
       finish(out, task, call, whole);
     }
@@ -168,7 +206,7 @@ void attend_split(const Compute& compute, Matrix out, Matrix qkv, const Attentio
 
 void attend_tiles(const Compute& compute, Matrix out, Matrix qkv, const AttentionCall& call) {
   const Shape shape(call.spec);
-  const std::vector<Task> tasks = tasks_of(call, shape);
+  const std::vector<Task> tasks = tasks_of(call, shape, compute.pool.threads());
   int longest = 0;
   std::size_t state = 0;
   for (const Task& task : tasks) {
@@ -176,7 +214,7 @@ void attend_tiles(const Compute& compute, Matrix out, Matrix qkv, const Attentio
     state = std::max(state, shape.state(task));
   }
   const auto count = static_cast<std::int64_t>(tasks.size());
-  const std::int64_t wanted = compute.pool.threads() / std::max<std::int64_t>(1, count);
+  const std::int64_t wanted = (compute.pool.threads() + count - 1) / std::max<std::int64_t>(1, count);
   const auto parts = static_cast<int>(std::min<std::int64_t>(wanted, longest / positions_worth_splitting));
   if (parts > 1) {
     attend_split(compute, out, qkv, call, tasks, parts);
@@ -187,9 +225,8 @@ void attend_tiles(const Compute& compute, Matrix out, Matrix qkv, const Attentio
     float* memory = compute.scratch.own(range.worker, scratch_size(shape) + state);
     for (auto i = range.begin; i < range.end; ++i) {
       const Task& task = tasks[static_cast<std::size_t>(i)];
-      const State fresh(memory + scratch_size(shape), task.rows * shape.group);
-      run_task(compute, task, call, qkv, fresh, memory);
-      finish(out, task, call, fresh);
+      run_task(compute, task, call, qkv, memory + scratch_size(shape), memory);
+      finish(out, task, call, memory + scratch_size(shape));
     }
   });
 }

@@ -16,7 +16,7 @@ namespace cpu {
 
 std::int64_t grain_for(const ThreadPool& pool, std::int64_t count, std::int64_t cost) {
   constexpr std::int64_t worth_handing_out = 8192;  // elements: about a microsecond
-  constexpr std::int64_t pieces_for_each = 8;       // so that a slow thread holds the others up little
+  constexpr std::int64_t pieces_for_each = 16;      // so that a slow thread holds the others up little
   const std::int64_t balanced = count / (pool.threads() * pieces_for_each);
   return std::max<std::int64_t>({1, balanced, worth_handing_out / std::max<std::int64_t>(1, cost)});
 }

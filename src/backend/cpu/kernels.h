@@ -67,7 +67,8 @@ struct AttendCall {
   const float* const* query = nullptr;  // [queries] of head_dim
   const int* first = nullptr;           // [queries]: each sees positions first..last
   const int* last = nullptr;
-  int begin = 0, end = 0;
+  int begin = 0, end = 0;  // whole chunks from the first call on, except for the last
+  int last_known = 0;      // positions below it have blocks: the next call's are asked for ahead
   int head_dim = 0;
   float scale = 0.0f;
   const float *keys = nullptr, *values = nullptr;  // of this head, at cache row 0

@@ -19,21 +19,23 @@ struct ChunkRows {
 };
 
 inline void find_rows(ChunkRows& rows, const AttendCall& call, int first) {
-  const int left = call.end - first;
+  const int left = call.last_known - first;
   rows.first = first;
   rows.count = left < attend_chunk ? left : attend_chunk;
+  int block = first / call.block_size, offset = first % call.block_size;
+  std::int64_t row = 0;
   for (int j = 0; j < attend_chunk; ++j) {
-    const int p = first + (j < rows.count ? j : rows.count - 1);
-    const std::int64_t row =
-        static_cast<std::int64_t>(call.block_table[p / call.block_size]) * call.block_size +
-        p % call.block_size;
+    if (j < rows.count) {
+      row = static_cast<std::int64_t>(call.block_table[block]) * call.block_size + offset;
+      if (++offset == call.block_size) offset = 0, ++block;
+    }
     rows.keys[j] = call.keys + row * call.row_stride;
     rows.values[j] = call.values + row * call.row_stride;
   }
 }
 
-// turned[d][j] = element d of key j. The next chunk's keys are asked for meanwhile: a head's rows lie too far
-// apart for the processor to guess them.
+// turned[d][j] = element d of key j. The next chunk's keys are asked for meanwhile, into the second-level
+// cache: a head's rows lie too far apart for the processor to guess them.
 template <class M>
 void turn_keys(float* turned, const ChunkRows& rows, const ChunkRows& next, int head_dim) {
   for (int j = 0; j < rows.count; j += lanes) {
@@ -41,7 +43,7 @@ void turn_keys(float* turned, const ChunkRows& rows, const ChunkRows& next, int 
       const float* pieces[lanes];
       for (int i = 0; i < lanes; ++i) {
         pieces[i] = rows.keys[j + i] + d;
-        __builtin_prefetch(next.keys[j + i] + d);
+        __builtin_prefetch(next.keys[j + i] + d, 0, 2);
       }
       const int some = head_dim - d < lanes ? head_dim - d : lanes;
       M::transpose(turned + d * attend_chunk + j, attend_chunk, pieces, some);
@@ -124,7 +126,7 @@ void add_values(float* sums, std::ptrdiff_t stride, const GroupStep& step, int d
   for (int j = 0; j < rows.count; ++j) {
     typename M::Floats value[vectors];
     if (step.next != nullptr) {
-      repeat<vectors>([&]<int v>() { __builtin_prefetch(step.next->values[j] + d + v * lanes); });
+      repeat<vectors>([&]<int v>() { __builtin_prefetch(step.next->values[j] + d + v * lanes, 0, 2); });
     }
     repeat<vectors>([&]<int v>() {
       const float* from = rows.values[j] + d + v * lanes;
@@ -164,6 +166,18 @@ void attend_group(const AttendCall& call, int q, const ChunkRows& rows, const Ch
   }
 }
 
+template <class M, int left>
+void attend_rest(const AttendCall& call, int q, const ChunkRows& rows, const ChunkRows& next,
+                 const float* turned, float* scores) {
+  if constexpr (left > 0) {
+    if (call.queries - q == left) {
+      attend_group<M, left>(call, q, rows, next, turned, scores);
+    } else {
+      attend_rest<M, left - 1>(call, q, rows, next, turned, scores);
+    }
+  }
+}
+
 template <class M>
 void attend(const AttendCall& call) {
   float* turned = call.scratch;
@@ -171,14 +185,14 @@ void attend(const AttendCall& call) {
   ChunkRows rows[2];
   find_rows(rows[0], call, call.begin);
   for (int first = call.begin, at = 0; first < call.end; first += attend_chunk, at ^= 1) {
-    const bool is_last = first + attend_chunk >= call.end;
+    const bool is_last = first + attend_chunk >= call.last_known;
     find_rows(rows[at ^ 1], call, is_last ? first : first + attend_chunk);
     turn_keys<M>(turned, rows[at], rows[at ^ 1], call.head_dim);
     int q = 0;
     for (; q + M::attend_queries <= call.queries; q += M::attend_queries) {
       attend_group<M, M::attend_queries>(call, q, rows[at], rows[at ^ 1], turned, scores);
     }
-    for (; q < call.queries; ++q) attend_group<M, 1>(call, q, rows[at], rows[at ^ 1], turned, scores);
+    attend_rest<M, M::attend_queries - 1>(call, q, rows[at], rows[at ^ 1], turned, scores);
   }
 }
 
