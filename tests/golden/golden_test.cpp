@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 
 std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;
+  if (name.ends_with(".gguf")) name.resize(name.size() - 5);
   std::replace_if(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
   return name;
 }
