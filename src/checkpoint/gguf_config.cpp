@@ -186,24 +186,32 @@ void add_what_tensors_say(Values& values, std::string_view architecture, const C
   }
 }
 
-// What the converter leaves out because llama.cpp knows it by the architecture's name.
-void add_family_constants(Values& values, std::string_view architecture) {
-  if (architecture == "qwen3moe") values.try_emplace("norm_topk_prob", true);
-  if (architecture != "gpt-oss") return;
-  values.try_emplace("swiglu_limit", 7.0);
-  values.try_emplace("rope_scaling.beta_fast", 32.0);
-  values.try_emplace("rope_scaling.beta_slow", 1.0);
-  values.try_emplace("rope_scaling.truncate", false);
+// gpt-oss slides on every other layer, the first included, unless a file says otherwise.
+void add_alternating_layers(Values& values) {
+  drop_when(values, "gpt-oss.attention.sliding_window_pattern", 2.0);
   const auto layers = values.find("num_hidden_layers");
   const auto* count = layers == values.end() ? nullptr : std::get_if<double>(&layers->second);
   constexpr double most_layers = 4096;
-  const bool patterned = values.contains("gpt-oss.attention.sliding_window_pattern");
-  if (count == nullptr || !(*count >= 1 && *count <= most_layers) || patterned) return;
+  const bool other_pattern = values.contains("gpt-oss.attention.sliding_window_pattern");
+  if (count == nullptr || !(*count >= 1 && *count <= most_layers) || other_pattern) return;
   std::vector<std::string> kinds;
   for (std::size_t layer = 0; layer < static_cast<std::size_t>(*count); ++layer) {
     kinds.emplace_back(layer % 2 == 0 ? "sliding_attention" : "full_attention");
   }
   values.try_emplace("layer_types", std::move(kinds));
+}
+
+// What the converter leaves out because llama.cpp knows it by the architecture's name.
+void add_family_constants(Values& values, std::string_view architecture) {
+  if (architecture == "qwen3moe") values.try_emplace("norm_topk_prob", true);
+  if (architecture != "gpt-oss") return;
+  values.try_emplace("swiglu_limit", 7.0);
+  add_alternating_layers(values);
+  const auto kind = values.find("rope_scaling.rope_type");
+  if (kind == values.end() || kind->second != Config::Value(std::string("yarn"))) return;
+  values.try_emplace("rope_scaling.beta_fast", 32.0);
+  values.try_emplace("rope_scaling.beta_slow", 1.0);
+  values.try_emplace("rope_scaling.truncate", false);
 }
 
 }  // namespace

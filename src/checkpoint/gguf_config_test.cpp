@@ -168,6 +168,17 @@ TEST(GgufConfig, FillsInWhatGptOssLeavesOut) {
   EXPECT_FALSE(c.flag("tie_word_embeddings", true));
 }
 
+TEST(GgufConfig, FillsInNothingThatGptOssDoesNotNeed) {
+  GgufWriter writer = model("gpt-oss").set("gpt-oss.block_count", std::uint32_t{2});
+  EXPECT_FALSE(config_of(writer).has("rope_scaling.beta_fast"));
+  writer.set("gpt-oss.attention.sliding_window_pattern", std::uint32_t{2});
+  EXPECT_THAT(config_of(writer).texts("layer_types"), ElementsAre("sliding_attention", "full_attention"));
+  EXPECT_FALSE(config_of(writer).has("gpt-oss.attention.sliding_window_pattern"));
+  writer.set("gpt-oss.attention.sliding_window_pattern", std::uint32_t{3});
+  EXPECT_FALSE(config_of(writer).has("layer_types"));
+  EXPECT_THAT(config_of(writer).unread(), Contains("gpt-oss.attention.sliding_window_pattern"));
+}
+
 TEST(GgufConfig, RefusesKeysThatContradictEachOther) {
   const GgufWriter writer = model("gpt-oss")
                                 .set("gpt-oss.feed_forward_length", std::uint32_t{1})

@@ -58,6 +58,35 @@ void add_pairs(std::vector<SafetensorsSeed>& seeds) {
                    [=] { return file("{\"a\":" + std::string(one) + ",\"a\":" + one + "}", 4); }});
 }
 
+// Fields of the wrong kind, or not there at all.
+std::vector<SafetensorsSeed> field_seeds() {
+  return {
+      tensor("negative dimension", corrupt, R"({"dtype":"U8","shape":[-1],"data_offsets":[0,1]})", 1),
+      tensor("broken dimension", corrupt, R"({"dtype":"U8","shape":[1.5],"data_offsets":[0,1]})", 1),
+      tensor("dimension as a string", corrupt, R"({"dtype":"U8","shape":["1"],"data_offsets":[0,1]})", 1),
+      tensor("dimension of null", corrupt, R"({"dtype":"U8","shape":[null],"data_offsets":[0,1]})", 1),
+      tensor("shape as a number", corrupt, R"({"dtype":"U8","shape":1,"data_offsets":[0,1]})", 1),
+      tensor("nested shape", corrupt, R"({"dtype":"U8","shape":[[1]],"data_offsets":[0,1]})", 1),
+      tensor("type of half a byte", unsupported, R"({"dtype":"F4","shape":[2],"data_offsets":[0,1]})", 1),
+      tensor("type of six bits", unsupported, R"({"dtype":"F6_E2M3","shape":[4],"data_offsets":[0,3]})", 3),
+      tensor("complex type", unsupported, R"({"dtype":"C64","shape":[1],"data_offsets":[0,8]})", 8),
+      tensor("unknown type", unsupported, R"({"dtype":"\u001b[2J","shape":[1],"data_offsets":[0,8]})", 8),
+      tensor("type in small letters", unsupported, R"({"dtype":"f32","shape":[1],"data_offsets":[0,4]})", 4),
+      tensor("type as a number", corrupt, R"({"dtype":1,"shape":[1],"data_offsets":[0,1]})", 1),
+      tensor("type as a list", corrupt, R"({"dtype":["U8"],"shape":[1],"data_offsets":[0,1]})", 1),
+      tensor("no type", corrupt, R"({"shape":[1],"data_offsets":[0,1]})", 1),
+      tensor("no shape", corrupt, R"({"dtype":"U8","data_offsets":[0,1]})", 1),
+      tensor("no place", corrupt, R"({"dtype":"U8","shape":[1]})", 1),
+      tensor("nothing said", corrupt, "{}", 0),
+      tensor("unknown field", corrupt, R"({"dtype":"U8","shape":[1],"data_offsets":[0,1],"x":"y"})", 1),
+      tensor("field given twice", corrupt, R"({"dtype":"U8","shape":[1],"shape":[1],"data_offsets":[0,1]})",
+             1),
+      tensor("a number", corrupt, "1", 0),
+      tensor("a list", corrupt, "[]", 0),
+      tensor("null", corrupt, "null", 0),
+  };
+}
+
 }  // namespace
 
 std::vector<SafetensorsSeed> safetensors_file_seeds() {
@@ -139,30 +168,9 @@ std::vector<SafetensorsSeed> safetensors_tensor_seeds() {
              R"({"dtype":"F64","shape":[2305843009213693952],"data_offsets":[0,0]})", 0),
       tensor("overflow behind a zero", corrupt,
              R"({"dtype":"U8","shape":[0,4294967296,4294967296],"data_offsets":[0,0]})", 0),
-      tensor("negative dimension", corrupt, R"({"dtype":"U8","shape":[-1],"data_offsets":[0,1]})", 1),
-      tensor("broken dimension", corrupt, R"({"dtype":"U8","shape":[1.5],"data_offsets":[0,1]})", 1),
-      tensor("dimension as a string", corrupt, R"({"dtype":"U8","shape":["1"],"data_offsets":[0,1]})", 1),
-      tensor("dimension of null", corrupt, R"({"dtype":"U8","shape":[null],"data_offsets":[0,1]})", 1),
-      tensor("shape as a number", corrupt, R"({"dtype":"U8","shape":1,"data_offsets":[0,1]})", 1),
-      tensor("nested shape", corrupt, R"({"dtype":"U8","shape":[[1]],"data_offsets":[0,1]})", 1),
-      tensor("type of half a byte", unsupported, R"({"dtype":"F4","shape":[2],"data_offsets":[0,1]})", 1),
-      tensor("type of six bits", unsupported, R"({"dtype":"F6_E2M3","shape":[4],"data_offsets":[0,3]})", 3),
-      tensor("complex type", unsupported, R"({"dtype":"C64","shape":[1],"data_offsets":[0,8]})", 8),
-      tensor("unknown type", unsupported, R"({"dtype":"\u001b[2J","shape":[1],"data_offsets":[0,8]})", 8),
-      tensor("type in small letters", unsupported, R"({"dtype":"f32","shape":[1],"data_offsets":[0,4]})", 4),
-      tensor("type as a number", corrupt, R"({"dtype":1,"shape":[1],"data_offsets":[0,1]})", 1),
-      tensor("type as a list", corrupt, R"({"dtype":["U8"],"shape":[1],"data_offsets":[0,1]})", 1),
-      tensor("no type", corrupt, R"({"shape":[1],"data_offsets":[0,1]})", 1),
-      tensor("no shape", corrupt, R"({"dtype":"U8","data_offsets":[0,1]})", 1),
-      tensor("no place", corrupt, R"({"dtype":"U8","shape":[1]})", 1),
-      tensor("nothing said", corrupt, "{}", 0),
-      tensor("unknown field", corrupt, R"({"dtype":"U8","shape":[1],"data_offsets":[0,1],"x":"y"})", 1),
-      tensor("field given twice", corrupt, R"({"dtype":"U8","shape":[1],"shape":[1],"data_offsets":[0,1]})",
-             1),
-      tensor("a list", corrupt, "[]", 0),
-      tensor("null", corrupt, "null", 0),
   };
   add_pairs(seeds);
+  for (SafetensorsSeed& seed : field_seeds()) seeds.push_back(std::move(seed));
   return seeds;
 }
 
