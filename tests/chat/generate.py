@@ -221,11 +221,22 @@ def random_conversation(rng):
             "bos_token": "<s>", "eos_token": "</s>", **extra}
 
 
+def tame_conversation(rng):
+    """What every implementation should agree on: texts, roles in order, no tools."""
+    messages = [{"role": "system", "content": random_text(rng)}] if rng.random() < 0.5 else []
+    for _ in range(rng.randrange(1, 4)):
+        messages.append({"role": "user", "content": random_text(rng)})
+        messages.append({"role": "assistant", "content": random_text(rng)})
+    messages.append({"role": "user", "content": random_text(rng)})
+    return {"messages": messages, "tools": None, "documents": None, "add_generation_prompt": rng.random() < 0.7,
+            "bos_token": "<s>", "eos_token": "</s>"}
+
+
 def templates(seed, count):
     rng = random.Random(seed)
     return [TemplateMaker(rng).template() for _ in range(count)]
 
 
-def conversations(seed, count):
+def conversations(seed, count, make=random_conversation):
     rng = random.Random(seed)
-    return [random_conversation(rng) for _ in range(count)]
+    return [make(rng) for _ in range(count)]

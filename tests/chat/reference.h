@@ -11,18 +11,15 @@
 #include <vector>
 
 #include "chat/jinja/template.h"
+#include "support/paths.h"
 
 namespace inferno::reference {
 
-// nullopt when neither $INFERNO_SHARED nor ../shared beside the source holds the folder.
+// nullopt when the folder is absent.
 inline std::optional<std::filesystem::path> chat_folder() {
-  const char* given = std::getenv("INFERNO_SHARED");
-  const std::filesystem::path shared = given != nullptr
-                                           ? std::filesystem::path(given)
-                                           : std::filesystem::path(INFERNO_SOURCE_DIR) / ".." / "shared";
-  const std::filesystem::path folder = shared / "reference" / "chat";
-  if (!std::filesystem::is_directory(folder)) return std::nullopt;
-  return folder;
+  const auto shared = testing::shared_reference();
+  if (!shared || !std::filesystem::is_directory(*shared / "chat")) return std::nullopt;
+  return *shared / "chat";
 }
 
 inline std::string read_file(const std::filesystem::path& path) {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "tests/chat/reference.h"
+#include "reference.h"
 
 namespace inferno {
 namespace {

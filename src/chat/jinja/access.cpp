@@ -57,6 +57,9 @@ std::optional<Value> python_attribute(Meter& meter, const Value& object, std::st
   if (auto found = plain_attribute(object, name)) return found;
   if (name.starts_with("__") && name.ends_with("__")) return unsafe_attribute(object, name);
   if (is_forbidden_method(object, name)) return unsafe_attribute(object, name);
+  if (is_unsupported_method(object, name)) {
+    refuse(meter, fmt::format("the method '{}' of '{}' is not supported", name, type_name(object)));
+  }
   if (const auto function = find_method(object, name)) {
     return std::shared_ptr<const Callable>(new Callable{
         .name = name, .function = function, .self = object, .charge = {&meter, sizeof(Callable)}});

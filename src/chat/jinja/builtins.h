@@ -21,6 +21,9 @@ Callable::Function find_method(const Value& self, std::string_view name);
 // A method Python has and the sandbox forbids because it would change a list or a dictionary.
 bool is_forbidden_method(const Value& self, std::string_view name);
 
+// A method Python has and we do not. Taking it for a missing attribute would be silently wrong.
+bool is_unsupported_method(const Value& self, std::string_view name);
+
 struct FilterEntry {
   std::string_view name;
   FilterFunction function;

@@ -1,6 +1,8 @@
 // Methods of dict, list, tuple, loop and cycler; and the table that finds any method.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "chat/jinja/interpreter.h"
 #include "chat/jinja/method_tables.h"
 
@@ -99,6 +101,8 @@ constexpr std::string_view forbidden_in_dicts[] = {"clear", "pop", "popitem", "s
 constexpr std::string_view forbidden_in_lists[] = {"append", "clear", "pop",    "reverse",
                                                    "insert", "sort",  "extend", "remove"};
 
+constexpr std::string_view unsupported_in_strings[] = {"encode", "format_map", "maketrans", "translate"};
+
 Callable::Function find_in(std::span<const MethodEntry> table, std::string_view name) {
   for (const MethodEntry& entry : table) {
     if (entry.name == name) return entry.function;
@@ -121,6 +125,13 @@ Callable::Function find_method(const Value& self, std::string_view name) {
   if (self.shared<LoopState>() != nullptr) return find_in(loop_methods, name);
   if (self.shared<Cycler>() != nullptr) return find_in(cycler_methods, name);
   return nullptr;
+}
+
+bool is_unsupported_method(const Value& self, std::string_view name) {
+  if (self.dict() != nullptr) return name == "fromkeys";
+  if (!self.is_string()) return false;
+  const auto& names = unsupported_in_strings;
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
 bool is_forbidden_method(const Value& self, std::string_view name) {

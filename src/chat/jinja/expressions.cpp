@@ -24,6 +24,8 @@ Value Interpreter::lookup(NameId id, const ScopePtr& scope) {
     return std::shared_ptr<const Callable>(new Callable{
         .name = name, .function = function, .self = None{}, .charge = {&meter_, sizeof(Callable)}});
   }
+  // Jinja2 has these, and a template that prints them should not silently print nothing.
+  if (name == "lipsum" || name == "self") refuse(meter_, fmt::format("'{}' is not supported", name));
   return undefined(fmt::format("'{}' is undefined", name));
 }
 

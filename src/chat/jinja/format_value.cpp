@@ -8,6 +8,7 @@
 #include "chat/jinja/operations.h"
 #include "chat/jinja/string_functions.h"
 #include "chat/jinja/unicode.h"
+#include "text/utf8.h"
 
 namespace inferno::jinja {
 namespace {
@@ -120,7 +121,7 @@ Text format_value(Meter& meter, const Value& value, const FormatSpec& spec) {
   std::string digits;
   if (const auto integer = as_integer(value); integer && !float_type) {
     if (spec.type == 'c') {
-      append_utf8(digits, static_cast<char32_t>(*integer >= 0 && *integer < 0xD800 ? *integer : U'?'));
+      utf8::append(digits, static_cast<char32_t>(*integer >= 0 && *integer < 0xD800 ? *integer : U'?'));
     } else if (spec.type != 0 && !integer_type) {
       refuse(meter, fmt::format("Unknown format code '{}' for object of type 'int'", spec.type));
     } else {

@@ -6,6 +6,7 @@
 
 #include "chat/jinja/operations.h"
 #include "chat/jinja/unicode.h"
+#include "text/utf8.h"
 
 namespace inferno::jinja {
 namespace {
@@ -135,7 +136,7 @@ class PercentFormatter {
       Text shown = type == 'r' || type == 'a' ? to_repr(meter_, value) : to_text(meter_, value);
       if (is_code) {
         std::string character;
-        append_utf8(character, static_cast<char32_t>(*as_integer(value) & 0xFFFF));
+        utf8::append(character, static_cast<char32_t>(*as_integer(value) & 0xFFFF));
         shown = Text(meter_, character, Origin::trusted);
       }
       if (escapes_ && !value.is_markup()) shown = escape_html(meter_, shown);

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "chat/jinja/literals.h"
 #include "chat/jinja/unicode.h"
+#include "text/utf8.h"
 
 namespace inferno::jinja {
 namespace {
@@ -270,8 +271,8 @@ class Lexer {
 }  // namespace
 
 std::vector<Token> tokenize(std::string_view source, std::string_view name) {
-  if (const std::size_t bad = find_invalid_utf8(source); bad != std::string_view::npos) {
-    fail(ErrorKind::corrupt, fmt::format("{}: the template is not UTF-8 at byte {}", name, bad));
+  if (const auto bad = utf8::first_invalid(source)) {
+    fail(ErrorKind::corrupt, fmt::format("{}: the template is not UTF-8 at byte {}", name, *bad));
   }
   return Lexer(source, name).run();
 }

@@ -6,6 +6,7 @@
 
 #include "chat/jinja/numbers.h"
 #include "chat/jinja/unicode.h"
+#include "text/utf8.h"
 
 namespace inferno::jinja {
 namespace {
@@ -82,7 +83,7 @@ std::size_t append_octal(std::string& out, std::string_view text, std::size_t at
   for (; end < text.size() && end < at + 3 && digit_value(text[end]) < 8; ++end) {
     value = value * 8 + static_cast<char32_t>(digit_value(text[end]));
   }
-  append_utf8(out, value);
+  utf8::append(out, value);
   return end;
 }
 
@@ -156,7 +157,7 @@ const char* decode_escapes(std::string& out, std::string_view text) {
       const std::size_t count = letter == 'x' ? 2 : letter == 'u' ? 4 : 8;
       const auto value = read_hex(text, at + 1, count);
       if (!value) return "a \\x, \\u or \\U escape is incomplete or names no character";
-      append_utf8(out, *value);
+      utf8::append(out, *value);
       at += 1 + count;
     } else if (letter == 'N') {
       return "\\N{...} escapes are not supported";

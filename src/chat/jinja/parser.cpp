@@ -24,7 +24,7 @@ Parser::Parser(std::vector<Token> tokens, std::string name, int depth_limit)
 
 void Parser::Level::deepen() {
   if (parser_.depth_ >= parser_.depth_limit_) {
-    fail(ErrorKind::unsupported, fmt::format("{}, line {}: the template is nested deeper than {} levels",
+    fail(ErrorKind::unsupported, fmt::format("{}, line {}: the template exceeds a depth of {} levels",
                                              parser_.name_, parser_.current().line, parser_.depth_limit_));
   }
   ++parser_.depth_;

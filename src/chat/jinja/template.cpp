@@ -2,24 +2,60 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 
 #include "base/error.h"
 #include "chat/jinja/interpreter.h"
 #include "chat/jinja/parser.h"
 #include "chat/jinja/unicode.h"
+#include "text/utf8.h"
 
 namespace inferno::jinja {
 namespace {
 
 Text user_text(Meter& meter, const std::string& text) {
-  if (find_invalid_utf8(text) != std::string_view::npos) {
+  if (utf8::first_invalid(text)) {
     fail(ErrorKind::invalid_request, "a message holds text that is not UTF-8");
   }
   return Text(meter, text, Origin::user);
 }
 
-Value to_value(Meter& meter, const Json& json, int depth) {
+// Templates build control tokens from roles ('<|' + message.role + '|>'), so the well-known ones are taken
+// for the template's own words. Nothing else in a message is.
+bool is_known_role(std::string_view role) {
+  constexpr std::string_view roles[] = {"system",   "developer", "user",        "assistant",   "tool",
+                                        "function", "ipython",   "environment", "observation", "model"};
+  return std::find(std::begin(roles), std::end(roles), role) != std::end(roles);
+}
+
+// Where in the variables a value stands; only there may a role be.
+enum class Place { anywhere, messages, message };
+
+Value to_value(Meter& meter, const Json& json, int depth, Place place);
+
+Value to_list(Meter& meter, const Json& json, int depth, Place place) {
+  const Place inside = place == Place::messages ? Place::message : Place::anywhere;
+  std::vector<Value> items;
+  items.reserve(json.size());
+  for (const Json& item : json) items.push_back(to_value(meter, item, depth + 1, inside));
+  return make_sequence(meter, std::move(items));
+}
+
+Value to_dict(Meter& meter, const Json& json, int depth, Place place) {
+  std::vector<DictEntry> entries;
+  entries.reserve(json.size());
+  for (const auto& [key, item] : json.get_ref<const Json::object_t&>()) {
+    const bool is_role = place == Place::message && key == "role" && item.is_string() &&
+                         is_known_role(item.get_ref<const std::string&>());
+    Value value = is_role ? make_text(meter, item.get_ref<const std::string&>())
+                          : to_value(meter, item, depth + 1, Place::anywhere);
+    entries.push_back({user_text(meter, key), std::move(value)});
+  }
+  return make_dict(meter, std::move(entries));
+}
+
+Value to_value(Meter& meter, const Json& json, int depth, Place place) {
   meter.check_depth(depth, "nested variables");
   meter.step();
   switch (json.type()) {
@@ -34,20 +70,8 @@ Value to_value(Meter& meter, const Json& json, int depth) {
       return json.get<std::int64_t>();
     case Json::value_t::number_float: return json.get<double>();
     case Json::value_t::string: return user_text(meter, json.get_ref<const std::string&>());
-    case Json::value_t::array: {
-      std::vector<Value> items;
-      items.reserve(json.size());
-      for (const Json& item : json) items.push_back(to_value(meter, item, depth + 1));
-      return make_sequence(meter, std::move(items));
-    }
-    case Json::value_t::object: {
-      std::vector<DictEntry> entries;
-      entries.reserve(json.size());
-      for (const auto& [key, item] : json.get_ref<const Json::object_t&>()) {
-        entries.push_back({user_text(meter, key), to_value(meter, item, depth + 1)});
-      }
-      return make_dict(meter, std::move(entries));
-    }
+    case Json::value_t::array: return to_list(meter, json, depth, place);
+    case Json::value_t::object: return to_dict(meter, json, depth, place);
     case Json::value_t::binary: break;
   }
   refuse(meter, "a variable holds binary data");
@@ -91,7 +115,8 @@ Rendered Template::render(const Json& variables, const RenderOptions& options) c
     interpreter.define(name, Text(meter, text, Origin::trusted));
   }
   for (const auto& [name, json] : variables.get_ref<const Json::object_t&>()) {
-    if (interpreter.reads(name)) interpreter.define(name, to_value(meter, json, 1));
+    const Place place = name == "messages" ? Place::messages : Place::anywhere;
+    if (interpreter.reads(name)) interpreter.define(name, to_value(meter, json, 1, place));
   }
   return finish(interpreter.run());
 }

@@ -27,7 +27,8 @@ struct Rendered {
   std::string text;
   // What came from the variables and not from the template or the model's own files; ascending, not
   // touching. No control token may be recognised in a match that overlaps one of these. Numbers carry no
-  // origin and count as the template's.
+  // origin and count as the template's, and so do the well-known roles ("user", "assistant", …) of messages,
+  // because templates build control tokens from them.
   std::vector<Span> user_spans;
 };
 

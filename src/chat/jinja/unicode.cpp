@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "chat/jinja/unicode_tables.h"
+#include "text/utf8.h"
 
 namespace inferno::jinja {
 namespace {
@@ -28,7 +29,7 @@ bool is_in(std::span<const unicode::Range> table, char32_t value) {
 bool append_mapped(std::string& out, char32_t value, std::span<const unicode::Shift> shifts,
                    std::span<const unicode::Expansion> expansions) {
   if (const auto* shift = find_row(shifts, value)) {
-    append_utf8(out, static_cast<char32_t>(static_cast<std::int32_t>(value) + shift->by));
+    utf8::append(out, static_cast<char32_t>(static_cast<std::int32_t>(value) + shift->by));
     return true;
   }
   const auto found =
@@ -36,37 +37,12 @@ bool append_mapped(std::string& out, char32_t value, std::span<const unicode::Sh
                        [](const unicode::Expansion& row, char32_t wanted) { return row.from < wanted; });
   if (found == expansions.end() || found->from != value) return false;
   for (const char32_t part : found->to) {
-    if (part != 0) append_utf8(out, part);
+    if (part != 0) utf8::append(out, part);
   }
   return true;
 }
 
-// The length of the valid sequence at `at`, or 0.
-std::size_t valid_length(std::string_view text, std::size_t at) {
-  const unsigned lead = byte_at(text, at);
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || at + length > text.size()) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte_at(text, at + i) & 0xC0) != 0x80) return 0;
-  }
-  const unsigned second = byte_at(text, at + 1);
-  const bool overlong = (lead == 0xE0 && second < 0xA0) || (lead == 0xF0 && second < 0x90);
-  const bool surrogate = lead == 0xED && second >= 0xA0;
-  const bool too_large = lead == 0xF4 && second >= 0x90;
-  return overlong || surrogate || too_large ? 0 : length;
-}
-
 }  // namespace
-
-std::size_t find_invalid_utf8(std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = valid_length(text, at);
-    if (length == 0) return at;
-    at += length;
-  }
-  return std::string_view::npos;
-}
 
 CodePoint code_point_at(std::string_view text, std::size_t offset) {
   const unsigned lead = byte_at(text, offset);
@@ -95,25 +71,6 @@ std::size_t offset_of(std::string_view text, std::size_t index) {
   std::size_t at = 0;
   for (; index > 0 && at < text.size(); --index) at += code_point_at(text, at).bytes;
   return at;
-}
-
-void append_utf8(std::string& out, char32_t value) {
-  const auto tail = [&](unsigned shift) { out += static_cast<char>(0x80 | ((value >> shift) & 0x3F)); };
-  if (value < 0x80) {
-    out += static_cast<char>(value);
-  } else if (value < 0x800) {
-    out += static_cast<char>(0xC0 | (value >> 6));
-    tail(0);
-  } else if (value < 0x10000) {
-    out += static_cast<char>(0xE0 | (value >> 12));
-    tail(6);
-    tail(0);
-  } else {
-    out += static_cast<char>(0xF0 | (value >> 18));
-    tail(12);
-    tail(6);
-    tail(0);
-  }
 }
 
 bool is_space(char32_t value) {
@@ -161,7 +118,7 @@ void append_upper(std::string& out, char32_t value) {
   if (value < 0x80) {
     out += static_cast<char>(value >= U'a' && value <= U'z' ? value - 32 : value);
   } else if (!append_mapped(out, value, unicode::to_upper_shifts(), unicode::to_upper_expansions())) {
-    append_utf8(out, value);
+    utf8::append(out, value);
   }
 }
 
@@ -169,7 +126,7 @@ void append_lower(std::string& out, char32_t value) {
   if (value < 0x80) {
     out += static_cast<char>(value >= U'A' && value <= U'Z' ? value + 32 : value);
   } else if (!append_mapped(out, value, unicode::to_lower_shifts(), unicode::to_lower_expansions())) {
-    append_utf8(out, value);
+    utf8::append(out, value);
   }
 }
 

@@ -12,16 +12,12 @@ struct CodePoint {
   std::size_t bytes;
 };
 
-// The position of the first byte that is not UTF-8, or npos. Surrogates and overlong forms are not UTF-8.
-std::size_t find_invalid_utf8(std::string_view text);
-
-// All of the following expect valid UTF-8.
+// All of this expects valid UTF-8.
 CodePoint code_point_at(std::string_view text, std::size_t offset);
 CodePoint code_point_before(std::string_view text, std::size_t offset);
 std::size_t code_point_count(std::string_view text);
 // Byte offset of the index-th code point; the size of the text when there are fewer.
 std::size_t offset_of(std::string_view text, std::size_t index);
-void append_utf8(std::string& out, char32_t value);
 
 bool is_space(char32_t value);  // str.isspace, which is also what strip() and \s mean
 bool is_alpha(char32_t value);

@@ -1,0 +1,93 @@
+// `inferno template`: what a model is really sent for a conversation. The file cannot be called template.cpp,
+// because a command's function has its file's name and that is a C++ keyword.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <optional>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/read_file.h"
+#include "cli/template_loading.h"
+
+namespace inferno::command {
+namespace {
+
+constexpr std::uint64_t largest_conversation = std::uint64_t{64} << 20;
+
+struct TemplateOptions {
+  std::string model;
+  std::string messages;
+  std::string now;
+  std::optional<std::string> bos, eos;
+};
+
+// "2025-08-05T14:30:00", "2025-08-05 14:30" or "2025-08-05": local time, whatever the machine's zone.
+std::chrono::local_seconds parse_now(const std::string& text) {
+  int year = 0;
+  unsigned month = 0, day = 0, hour = 0, minute = 0, second = 0;
+  char separator = 'T';
+  int used = 0;
+  const int found = std::sscanf(text.c_str(), "%4d-%2u-%2u%n%c%2u:%2u%n:%2u%n", &year, &month, &day, &used,
+                                &separator, &hour, &minute, &used, &second, &used);
+  using namespace std::chrono;
+  const year_month_day date{std::chrono::year(year), std::chrono::month(month), std::chrono::day(day)};
+  const bool complete = static_cast<std::size_t>(used) == text.size() && (found == 3 || found >= 6);
+  const bool in_range = date.ok() && hour < 24 && minute < 60 && second < 60;
+  if (!complete || !in_range || (separator != 'T' && separator != ' ')) {
+    fail(ErrorKind::invalid_request,
+         fmt::format("--now: expected a local time such as 2025-08-05T14:30:00, found \"{}\"", text));
+  }
+  return local_days(date) + hours(hour) + minutes(minute) + seconds(second);
+}
+
+// The variables of apply_chat_template: those it always passes are there even when the file leaves them out.
+Json read_conversation(const std::string& path) {
+  Json conversation = parse_json(read_file(path, largest_conversation), path);
+  if (!conversation.is_object() || !conversation.contains("messages")) {
+    fail(ErrorKind::invalid_request, fmt::format("{}: expected an object with \"messages\"", path));
+  }
+  if (!conversation.at("messages").is_array()) {
+    fail(ErrorKind::invalid_request, fmt::format("{}: messages: expected an array, found {}", path,
+                                                 conversation.at("messages").type_name()));
+  }
+  for (const char* name : {"tools", "documents"}) {
+    if (!conversation.contains(name)) conversation[name] = nullptr;
+  }
+  if (!conversation.contains("add_generation_prompt")) conversation["add_generation_prompt"] = false;
+  return conversation;
+}
+
+void run(const TemplateOptions& options) {
+  const Json conversation = read_conversation(options.messages);
+  const Json& tools = conversation.at("tools");
+  TemplateSource source = open_template(options.model, tools.is_array() && !tools.empty());
+  if (options.bos) source.model_texts["bos_token"] = *options.bos;
+  if (options.eos) source.model_texts["eos_token"] = *options.eos;
+  jinja::RenderOptions render;
+  render.model_texts = source.model_texts;
+  if (!options.now.empty()) {
+    const auto now = parse_now(options.now);
+    render.clock = [now] { return now; };
+  }
+  const std::string text = parse_template(source).render(conversation, render).text;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    fail(ErrorKind::io, "cannot write to stdout");
+  }
+}
+
+}  // namespace
+
+void chat_template(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("template", "Print the text a model is sent for a conversation");
+  const auto options = std::make_shared<TemplateOptions>();
+  command->add_option("model", options->model, "Model directory, .gguf or .jinja file")->required();
+  command->add_option("--messages", options->messages, "JSON object with \"messages\" and other variables")
+      ->required();
+  command->add_option("--now", options->now, "Local time the template sees, e.g. 2025-08-05T14:30:00");
+  command->add_option("--bos", options->bos, "The bos_token the template sees");
+  command->add_option("--eos", options->eos, "The eos_token the template sees");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace inferno::command

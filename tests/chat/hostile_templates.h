@@ -1,0 +1,24 @@
+// Templates by the budget they pass.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace inferno::hostile {
+
+struct Seed {
+  std::string source;
+};
+
+const std::vector<Seed>& large_sources();
+const std::vector<Seed>& many_steps();
+const std::vector<Seed>& deep();
+const std::vector<Seed>& long_ranges();
+const std::vector<Seed>& long_outputs();
+const std::vector<Seed>& large_values();
+
+// Just inside the budgets: the source, and the text or (beyond 100 characters) its length.
+const std::vector<std::pair<std::string, std::string>>& harmless_twins();
+
+}  // namespace inferno::hostile
