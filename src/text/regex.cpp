@@ -14,14 +14,16 @@
 namespace inferno {
 namespace {
 
-// Far above what honest patterns need (a few steps per character), yet well under a second.
-constexpr std::uint32_t match_limit = 20'000'000;
+// Far above what honest patterns need, yet well under a second. Machine code counts alternatives and groups
+// tried, the interpreter every step back, of which a megabyte of one letter needs a million.
+constexpr std::uint32_t compiled_match_limit = 1'000'000;
+constexpr std::uint32_t interpreted_match_limit = 20'000'000;
 constexpr std::uint32_t heap_limit_kib = 64 * 1024;
 constexpr std::size_t jit_stack_start = 32 * 1024;
 constexpr std::size_t jit_stack_most = 8 * 1024 * 1024;
 constexpr std::size_t longest_pattern = 64 * 1024;
 constexpr unsigned matches_between_checks = 64;
-constexpr auto time_to_start_with = std::chrono::seconds(2);
+constexpr auto time_to_start_with = std::chrono::milliseconds(500);
 constexpr auto time_per_byte = std::chrono::microseconds(4);
 
 std::string message_of(int error) {
@@ -43,7 +45,6 @@ RegexScratch::RegexScratch()
   stack_ = pcre2_jit_stack_create(jit_stack_start, jit_stack_most, nullptr);
   if (data_ == nullptr || context_ == nullptr) throw std::bad_alloc();
   if (stack_ != nullptr) pcre2_jit_stack_assign(context_, nullptr, stack_);
-  pcre2_set_match_limit(context_, match_limit);
   pcre2_set_heap_limit(context_, heap_limit_kib);
   started_ = std::chrono::steady_clock::now();
 }
@@ -107,6 +108,7 @@ void Regex::give_up() const {
 RegexScan::RegexScan(const Regex& regex, std::string_view text, RegexScratch& scratch)
     : regex_(regex), text_(text), scratch_(scratch) {
   scratch_.budget_bytes_ += text.size();
+  pcre2_set_match_limit(scratch_.context_, regex.compiled_ ? compiled_match_limit : interpreted_match_limit);
 }
 
 std::optional<Match> RegexScan::search(std::size_t from) {

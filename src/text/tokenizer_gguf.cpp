@@ -20,7 +20,8 @@ namespace inferno {
 namespace {
 
 constexpr std::string_view word_start = "▁";
-constexpr std::size_t longest_spm_piece = 1024;  // every way to cut a piece in two is tried
+constexpr std::size_t longest_spm_piece = 256;  // every way to cut a piece in two is tried
+constexpr std::size_t most_text = 256 << 20;    // bytes of all tokens; real ones have three megabytes
 
 GgufTokenType type_of(const GgufVocabulary& vocabulary, std::size_t index) {
   if (vocabulary.token_types.empty()) return GgufTokenType::normal;
@@ -47,6 +48,12 @@ void check_id(const GgufVocabulary& vocabulary, std::optional<TokenId> id, std::
 void check(const GgufVocabulary& vocabulary) {
   if (vocabulary.tokens.empty()) {
     fail(ErrorKind::corrupt, fmt::format("{}: tokenizer.ggml.tokens is missing or empty", vocabulary.file));
+  }
+  std::size_t bytes = 0;
+  for (const std::string& token : vocabulary.tokens) bytes += token.size();
+  if (bytes > most_text) {
+    fail(ErrorKind::unsupported,
+         fmt::format("{}: tokens of {} bytes, at most {} are accepted", vocabulary.file, bytes, most_text));
   }
   check_count(vocabulary, vocabulary.scores.size(), "scores");
   check_count(vocabulary, vocabulary.token_types.size(), "token_type");

@@ -14,6 +14,7 @@ PieceKey key_of(std::string_view piece) {
     state ^= state >> 32;
   };
   PieceKey key;
+  if (piece.empty()) return key;
   const char* at = piece.data();
   std::size_t left = piece.size();
   std::memcpy(&key.head, at, left < 8 ? left : 8);

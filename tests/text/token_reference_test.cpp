@@ -4,7 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tests/text/reference.h"
+#include "text/reference.h"
 #include "text/tokenizer.h"
 
 namespace inferno {
