@@ -1,0 +1,52 @@
+// Continuous batching. One thread owns the model, the cache and the scheduler; everyone else sends it
+// requests and reads token streams.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "engine/request.h"
+#include "engine/token_stream.h"
+#include "model/decoder.h"
+
+namespace inferno {
+
+struct EngineOptions {
+  int max_sequences = 64;       // that run at once
+  int max_step_tokens = 512;    // rows of a step; the decoder's limits must allow as many
+  int max_prompt_tokens = 256;  // rows of a step that may belong to prompts while answers are being written
+  int max_waiting = 1024;       // requests; one more is Error{overloaded}
+  int block_size = 32;          // tokens
+  std::size_t cache_bytes = 0;  // 0: what max_sequences need, within half of the free memory
+  bool prefix_cache = true;
+};
+
+struct EngineStats {
+  int running = 0, waiting = 0;
+  int blocks = 0, free_blocks = 0;  // over all window groups
+  std::uint64_t requests = 0, prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0, steps = 0,
+                preemptions = 0;
+};
+
+class Engine {
+ public:
+  Engine(std::unique_ptr<Backend> backend, std::unique_ptr<Decoder> decoder, EngineOptions options);
+  ~Engine();  // ends every stream with a Failed event, then joins
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Thread-safe. Error{invalid_request} with the numbers for a prompt that can never fit or settings out of
+  // range, Error{overloaded} when the queue is full; later trouble arrives as a Failed event.
+  std::shared_ptr<TokenStream> submit(GenerationRequest request);
+
+  EngineStats stats() const;  // thread-safe, a snapshot
+  int context() const;        // tokens that prompt and answer together may have
+  bool healthy() const;       // thread-safe; false after a device error, then submit throws Error{device}
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace inferno

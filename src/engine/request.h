@@ -1,0 +1,67 @@
+// What a caller asks of the engine and what it gets back, in tokens. Text belongs to the layers above.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/token.h"
+
+namespace inferno {
+
+struct Sampling {
+  float temperature = 1.0f;  // 0 is greedy
+  int top_k = 0;             // 0 keeps every token
+  float top_p = 1.0f;
+  float min_p = 0.0f;
+  float typical_p = 1.0f;
+  float repetition_penalty = 1.0f;  // over prompt and answer
+  float presence_penalty = 0.0f;    // over the answer
+  float frequency_penalty = 0.0f;   // over the answer
+  std::vector<std::pair<TokenId, float>> logit_bias;
+  std::vector<TokenId> banned;
+  std::vector<TokenId> allowed;       // empty: every token
+  std::optional<std::uint64_t> seed;  // the engine draws one when there is none, and reports it
+  std::optional<int> logprobs;        // 0: only of the sampled token; N: of the N likeliest too
+};
+
+struct GenerationRequest {
+  std::vector<TokenId> prompt;
+  Sampling sampling;
+  int max_tokens = 0;                // 0: as many as the context holds
+  std::vector<TokenId> stop_tokens;  // any of them ends the answer; it is the last Sampled event
+  int choices = 1;                   // answers to the same prompt, with seeds seed, seed + 1, …
+  std::string client;                // requests of one client take turns with those of others
+};
+
+enum class FinishReason { stop, length, cancelled };
+
+struct Sampled {
+  TokenId token = 0;
+  float logprob = 0.0f;
+  std::vector<std::pair<TokenId, float>> alternatives;  // likeliest first
+  int choice = 0;
+};
+
+// One for each choice.
+struct Finished {
+  FinishReason reason = FinishReason::stop;
+  int prompt_tokens = 0;
+  int cached_tokens = 0;  // of the prompt, found in the prefix cache: the position where the match ended
+  int generated_tokens = 0;
+  std::uint64_t seed = 0;
+  double queue_seconds = 0, prompt_seconds = 0, decode_seconds = 0;
+  int choice = 0;
+};
+
+// Ends the whole request.
+struct Failed {
+  std::string message;
+};
+
+using Event = std::variant<Sampled, Finished, Failed>;
+
+}  // namespace inferno

@@ -1,0 +1,40 @@
+// One request's results on their way from the engine thread to the thread that asked.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+
+#include "engine/request.h"
+
+namespace inferno {
+
+class TokenStream {
+ public:
+  // Consumer. Waits for the next event; nullopt when `patience` ran out first, and at once when the last
+  // event (Failed, or the Finished of the last choice) was taken.
+  std::optional<Event> next(std::chrono::milliseconds patience);
+  // Any thread. Takes effect before the next step; the stream then ends with FinishReason::cancelled.
+  void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
+  // Called on the engine's thread after each event, so that a reader without a thread of its own can be
+  // woken. It must not block. Set before the first event is looked for; called at once when events are
+  // waiting.
+  void on_event(std::function<void()> wake);
+
+  // Producer: the engine thread only. Never blocks, so a slow reader cannot stall the batch.
+  void publish(Event event);
+  bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ready_;
+  std::deque<Event> events_;
+  std::function<void()> wake_;
+  std::atomic<bool> cancelled_ = false;
+};
+
+}  // namespace inferno
