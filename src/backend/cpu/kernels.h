@@ -24,7 +24,12 @@ struct IntegerTile {
   const float* scales = nullptr;        // [cols / 32, width]
   const float* sums16 = nullptr;        // [cols / 16, width]
   const float* sums32 = nullptr;        // [cols / 32, width]
+  // The same numbers as 256 * high + low, four columns in the order 0 2 1 3, and -128 times the sum of 32
+  // columns. Only for tiles of at most most_byte_tokens tokens.
+  const std::int32_t *low = nullptr, *high = nullptr;  // [cols / 4, width]
+  const std::int32_t* offsets = nullptr;               // [cols / 32, width]
 };
+inline constexpr int most_byte_tokens = 2;
 
 // out (16 columns) = start + panel * tile, for `blocks` blocks along the columns.
 struct PanelCall {
@@ -49,6 +54,7 @@ struct QuantizeCall {
   int width = 0;
   std::int32_t* pairs = nullptr;
   float *scales = nullptr, *sums16 = nullptr, *sums32 = nullptr;
+  std::int32_t *low = nullptr, *high = nullptr, *offsets = nullptr;
 };
 
 struct NormCall {

@@ -29,8 +29,8 @@ struct Avx2 {
     asm("" : "+x"(x.low), "+x"(x.high));  // see machine_avx512.h
     return x;
   }
-  static Words widen(const std::int8_t* from) {
-    return {_mm256_cvtepi8_epi16(half_at(from)), _mm256_cvtepi8_epi16(half_at(from + 16))};
+  static Words less(Words a, Words b) {
+    return {_mm256_sub_epi16(a.low, b.low), _mm256_sub_epi16(a.high, b.high)};
   }
   static Words words(int value) {
     const __m256i x = _mm256_set1_epi16(static_cast<short>(value));

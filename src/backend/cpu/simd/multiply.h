@@ -6,6 +6,7 @@
 
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd/codecs.h"
+#include "backend/cpu/simd/elementwise.h"
 
 namespace inferno::cpu {
 // NOLINTNEXTLINE: each including file must have a copy of its own, see kernels.h
@@ -88,13 +89,43 @@ template <class M, class B, int width>
   });
 }
 
+template <class M, class B, int width>
+concept InBytes = MultipliesBytes<M> && std::same_as<B, blocks::Q8_0> && width <= most_byte_tokens;
+
+// The same by bytes: no number is widened. Weights are 128 too large, which the offset takes back.
+template <class M, int width>
+[[gnu::always_inline]] inline void multiply_bytes(typename M::Ints (&totals)[width],
+                                                  const Panel<blocks::Q8_0>& panel, const IntegerTile& tile,
+                                                  int group) {
+  constexpr int quads = activation_group / 4;
+  typename M::Ints low[width], high[width];
+  repeat<width>([&]<int t>() __attribute__((always_inline)) {
+    low[t] = M::ints(tile.offsets[group * width + t]);
+    high[t] = M::no_ints();
+  });
+  repeat<quads>([&]<int q>() __attribute__((always_inline)) {
+    const auto bytes = M::line(panel.quads[q]);
+    repeat<width>([&]<int t>() __attribute__((always_inline)) {
+      const int at = (group * quads + q) * width + t;
+      high[t] = M::dot_bytes(high[t], bytes, tile.high + at);
+      low[t] = M::dot_bytes(low[t], bytes, tile.low + at);
+    });
+  });
+  repeat<width>([&]<int t>()
+                    __attribute__((always_inline)) { totals[t] = M::add(M::left_by(high[t], 8), low[t]); });
+}
+
 // One unit: its products, then both scales and the minimum.
 template <class M, class B, int width>
 [[gnu::always_inline]] inline void add_unit(typename M::Floats (&sums)[width], const Panel<B>& panel, int u,
                                             const IntegerTile& tile, int group) {
   using C = Codec<M, B>;
   typename M::Ints totals[width];
-  multiply_unit<M, B, width>(totals, panel, u, tile.pairs + group * (C::unit / 2 * width));
+  if constexpr (InBytes<M, B, width>) {
+    multiply_bytes<M, width>(totals, panel, tile, group);
+  } else {
+    multiply_unit<M, B, width>(totals, panel, u, tile.pairs + group * (C::unit / 2 * width));
+  }
   const auto scale = C::scale(panel, u);
   repeat<width>([&]<int t>() __attribute__((always_inline)) {
     const int scale_at = group * C::unit / activation_group * width + t;
