@@ -31,6 +31,9 @@ struct IntegerTile {
 };
 inline constexpr int most_byte_tokens = 2;
 
+inline constexpr int columns_together =
+    1024;  // a multiple of every block: products of floats add up in such runs
+
 // out (16 columns) = start + panel * tile, for `blocks` blocks along the columns.
 struct PanelCall {
   const std::byte* panel = nullptr;
@@ -74,8 +77,8 @@ struct AttendCall {
   const float* const* query = nullptr;  // [queries] of head_dim
   const int* first = nullptr;           // [queries]: each sees positions first..last
   const int* last = nullptr;
-  int begin = 0, end = 0;  // whole chunks from the first call on, except for the last
-  int last_known = 0;      // positions below it have blocks: the next call's are asked for ahead
+  int begin = 0, end = 0;               // from a multiple of attend_chunk on
+  int first_known = 0, last_known = 0;  // positions from the one up to below the other have blocks
   int head_dim = 0;
   float scale = 0.0f;
   const float *keys = nullptr, *values = nullptr;  // of this head, at cache row 0

@@ -19,6 +19,7 @@ struct Avx2 {
   };
   using Ints = Words;
 
+  static constexpr int float_chains = 1;  // sums for each token; two for each of 4 do not fit the registers
   static constexpr int attend_queries = 2, attend_vectors = 2;
 
   static __m256i at(const void* from) { return _mm256_loadu_si256(static_cast<const __m256i*>(from)); }

@@ -16,6 +16,7 @@ struct Avx512 {
   using Words = __m512i;  // 32 int16
   using Ints = __m512i;   // 16 int32
 
+  static constexpr int float_chains = 2;  // sums for each token: two for each of 12 fit the registers
   // Accumulators of an attention tile, chosen to fit the registers.
   static constexpr int attend_queries = 4, attend_vectors = 4;
 
