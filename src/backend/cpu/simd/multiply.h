@@ -12,7 +12,8 @@ namespace inferno::cpu {
 namespace {
 
 // Independent sums of whole numbers for each token: a few tokens alone do not fill the multiplier's pipeline.
-// Floats have one sum, column after column: their result would otherwise depend on how many tokens there are.
+// Floats always have two, of the even and of the odd columns: their result would otherwise depend on how many
+// tokens there are.
 template <int width>
 inline constexpr int chains = width <= 2   ? 4
                               : width <= 4 ? 2
@@ -156,27 +157,32 @@ typename M::Floats column_of(const Panel<blocks::Bf16>& panel) {
 template <class M, HasPanel B, int width>
 void multiply_floats(const PanelCall& call) {
   constexpr int columns = panel_columns<B>;
-  constexpr int stride = width > 4 ? 1 : 4 / columns;  // blocks in one step
+  constexpr int stride = width > 4 ? 2 / columns : 4 / columns;  // blocks in one step
   const auto* panel = reinterpret_cast<const Panel<B>*>(call.panel);
   const float* in = call.floats;
-  typename M::Floats sums[width];
-  begin_sums<M>(sums, call);
-  const auto add = [&]<int blocks>(int b) __attribute__((always_inline)) {
+  typename M::Floats even[width], odd[width];
+  begin_sums<M>(even, call);
+  repeat<width>([&]<int t>() { odd[t] = M::no_floats(); });
+  int b = 0;
+  const auto add = [&]<int blocks>() __attribute__((always_inline)) {
     repeat<blocks * columns>([&]<int c>() __attribute__((always_inline)) {
       const auto weights = column_of<M, c % columns>(panel[b + c / columns]);
       repeat<width>([&]<int t>() __attribute__((always_inline)) {
-        sums[t] = M::fma(weights, M::floats(in[c * width + t]), sums[t]);
+        auto& sum = c % 2 == 0 ? even[t] : odd[t];
+        sum = M::fma(weights, M::floats(in[c * width + t]), sum);
       });
     });
     in += blocks * columns * width;
+    b += blocks;
   };
-  int b = 0;
-  for (; b + stride <= call.blocks; b += stride) {
+  while (b + stride <= call.blocks) {
     if (width > 2 || call.asks_ahead) prefetch<stride * sizeof(Panel<B>)>(panel + b);
-    add.template operator()<stride>(b);
+    add.template operator()<stride>();
   }
-  for (; b < call.blocks; ++b) add.template operator()<1>(b);
-  end_sums<M>(sums, call);
+  while (b + 2 / columns <= call.blocks) add.template operator()<2 / columns>();
+  if (b < call.blocks) add.template operator()<1>();
+  repeat<width>([&]<int t>() { even[t] = M::plus(even[t], odd[t]); });
+  end_sums<M>(even, call);
 }
 
 template <class M, HasPanel B, int width>
