@@ -12,6 +12,11 @@ bool is_decode(const Sequence& sequence) {
   return sequence.remaining() == 1;
 }
 
+// A sequence that was just admitted takes its first rows with the prompts, even when only one is left to do.
+bool is_prompt(const Sequence& sequence) {
+  return sequence.is_fresh || !is_decode(sequence);
+}
+
 // A sequence's chunk may already be in the plan when a second round adds to its client's share.
 Slice* slice_of(Plan& plan, const Sequence& sequence) {
   const auto at = std::ranges::find(plan.slices, &sequence, &Slice::sequence);
@@ -81,18 +86,18 @@ void Scheduler::place_decodes(Plan& plan, Budget& budget) {
 void Scheduler::place_prompts(Plan& plan, Budget& budget) {
   std::map<std::string_view, int> shares;
   for (const Sequence* sequence : running_) {
-    if (!is_decode(*sequence)) shares[sequence->client] = 0;
+    if (is_prompt(*sequence)) shares[sequence->client] = 0;
   }
   if (shares.empty()) return;
   const int share = std::max(1, budget.prompt_rows / static_cast<int>(shares.size()));
   for (auto& [client, left] : shares) left = share;
   for (Sequence* sequence : running_) {
-    if (is_decode(*sequence)) continue;
+    if (!is_prompt(*sequence)) continue;
     int& left = shares[sequence->client];
     left -= place_chunk(plan, budget, *sequence, left);
   }
   for (Sequence* sequence : running_) {
-    if (!is_decode(*sequence)) place_chunk(plan, budget, *sequence, budget.prompt_rows);
+    if (is_prompt(*sequence)) place_chunk(plan, budget, *sequence, budget.prompt_rows);
   }
 }
 

