@@ -74,7 +74,8 @@ TEST_F(BuiltinModel, ContinuesTenPromptsAsTransformersDoes) {
 TEST_F(BuiltinModel, EndsItsAnswersWithTheStopToken) {
   constexpr TokenId return_token = 2;
   for (const Continuation& one : stored_continuations()) {
-    if (one.greedy.size() < 64) EXPECT_EQ(one.greedy.back(), return_token) << one.prompt;
+    if (one.greedy.size() == 64) continue;  // a story, cut off
+    EXPECT_EQ(one.greedy.back(), return_token) << one.prompt;
   }
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A transcript as Markdown, for docs/builtin-model.md.  report.py TRANSCRIPT > PAGE"""
+"""A transcript as Markdown.  report.py TRANSCRIPT > docs/builtin-transcript.md"""
 import json
 import pathlib
 import sys
@@ -12,13 +12,14 @@ def quoted(text):
 def main():
     transcript = json.loads(pathlib.Path(sys.argv[1]).read_text())
     spoken = transcript["at 0.7"]
-    print("### Twenty stories\n")
+    print("# The built-in model in its own words\n\nTemperature 0.7, top-p 0.95, one sample each. The figures are in [builtin-model.md](builtin-model.md).\n")
+    print("## Twenty stories\n")
     for row in spoken["stories"]:
         print(f"**{row['request']}** ({row['words']} words)\n\n{quoted(row['story'])}\n")
-    print("### Forty held-out questions\n\n| question | answer | |\n|---|---|---|")
+    print("## Forty held-out questions\n\n| question | answer | |\n|---|---|---|")
     for row in spoken["heldout_questions"]:
         print(f"| {row['question']} | {row['answer'].replace('|', '/')} | {'right' if row['right'] else '**wrong**'} |")
-    print("\n### Conversations\n")
+    print("\n## Conversations\n")
     for talk in transcript["talks"]:
         for role, text in talk:
             print(f"**{role}**\n\n{quoted(text)}\n")
