@@ -19,6 +19,8 @@ BEFORE_QUESTION = ["", "", "", "", "", "", "Hi, ", "Hello, ", "Please, ", "Hey, 
                    "Tell me, ", "One question: ", "Sorry, ", "Excuse me, ", "ok, ", "And ", "So, ", "Well, ", "quick question: "]
 AFTER_QUESTION = ["", "", "", "", "", "", ", please", " with inferno", " in inferno", " here", " exactly", " then", " now"]
 FRAMES, SYNONYMS = read_table("small_frames.txt"), read_table("synonyms.txt")
+COMMANDS = [[name] for name in "play generate tokenize detokenize template bench doctor inspect logits perplexity download serve search list "
+            "rm verify plan convert".split()]
 INSTRUCTIONS = ["You are a helpful assistant.", "Be brief.", "You tell stories to children.", "Answer in simple English.",
                 "You are Inferno's built-in model.", "Be friendly.", "You are a storyteller.", "Answer questions about Inferno."]
 
@@ -86,9 +88,19 @@ def reworded(question, rng):
     share = rng.choice([0, 0, 0.25, 0.5])
     words = question.split(" ")
     for at, word in enumerate(words):
-        named = at > 0 and words[at - 1] == "inferno" or words[at + 1:at + 2] == ["command"]
-        if word in SYNONYMS and not named and rng.random() < share:
+        command = at > 0 and words[at - 1] == "inferno" or words[at + 1:at + 2] == ["command"]
+        if word in SYNONYMS and not command and rng.random() < share:
             words[at] = rng.choice(SYNONYMS[word])
+    return " ".join(words)
+
+
+def named(question, rng):
+    """Inferno with a capital letter or without; in a command line always without."""
+    words = question.split(" ")
+    for at, word in enumerate(words):
+        bare = word.rstrip("?,'s")
+        if bare == "inferno" and words[at + 1:at + 2] not in COMMANDS and rng.random() < 0.6:
+            words[at] = "Inferno" + word[len(bare):]
     return " ".join(words)
 
 
@@ -103,6 +115,7 @@ def dressed(question, rng, plain=False):
         question = rng.choice(BEFORE_QUESTION) + question
         if rng.random() < 0.2:
             question += rng.choice(AFTER_QUESTION)
+        question = named(question, rng)
     if rng.random() < 0.06 and len(question) > 8:
         question = typo(question, rng)
     draw = rng.random()
@@ -149,9 +162,9 @@ def turn(rng, first):
 
 def conversation(rng):
     draw = rng.random()
-    if draw < 0.36:
+    if draw < 0.33:
         turns = [requests.request_and_story(rng)]
-    elif draw < 0.44:
+    elif draw < 0.43:
         turns = [requests.beginning_and_rest(rng)]
     elif draw < 0.74:
         question, answer = USE.draw(rng)

@@ -79,10 +79,10 @@ def encoded(task):
 
 
 def spoken(ids, start, assistant):
-    """How much each token counts: nothing where others speak, 1 where the model does, 3 where it answers briefly."""
+    """How much each token counts: nothing where others speak, 1 where the model does, 4 where it answers briefly."""
     starts = numpy.flatnonzero(ids == start)
     lengths = numpy.diff(numpy.append(starts, len(ids)))
-    flags = (ids[numpy.minimum(starts + 1, len(ids) - 1)] == assistant) * numpy.where(lengths < 80, 3, 1)
+    flags = (ids[numpy.minimum(starts + 1, len(ids) - 1)] == assistant) * numpy.where(lengths < 80, 4, 1)
     mask = numpy.concatenate([numpy.zeros(starts[0], int), numpy.repeat(flags, lengths)])
     mask[starts] = 0
     mask[numpy.minimum(starts + 1, len(ids) - 1)] = 0

@@ -32,11 +32,11 @@ def subject(cast, plot, text, rng):
                              " who meets a "]) + cast.friend.noun
     elif draw < 0.42 and (hint := hint_for(plot, cast, text, rng)):
         words += " " + hint
-    elif draw < 0.52 and cast.object_noun in text:
-        words += rng.choice([" and a ", " with a ", " who has a "]) + cast.object
-    elif draw < 0.62 and cast.place.noun in text:
+    elif draw < 0.55 and cast.object_noun in text:
+        words += rng.choice([" and a ", " with a ", " who has a ", f" and {cast['his']} "]) + rng.choice([cast.object, cast.object_noun])
+    elif draw < 0.64 and cast.place.noun in text:
         words += " " + cast["inpa"]
-    elif draw < 0.66 and cast.name:
+    elif draw < 0.68 and cast.name:
         words = f"{cast.name} the {cast.hero.noun}"
     if rng.random() < 0.06:
         words = words.replace("a ", "the ", 1)
