@@ -33,7 +33,8 @@ struct Continuation {
 std::vector<Continuation> stored_continuations() {
   std::ifstream file(data_folder() / "builtin_greedy.json");
   std::vector<Continuation> all;
-  for (const auto& row : nlohmann::json::parse(file).at("prompts")) {
+  const nlohmann::json stored = nlohmann::json::parse(file);
+  for (const auto& row : stored.at("prompts")) {
     all.push_back({row.at("prompt"), row.at("ids"), row.at("greedy"), row.at("min_margin")});
   }
   return all;
@@ -73,10 +74,13 @@ TEST_F(BuiltinModel, ContinuesTenPromptsAsTransformersDoes) {
 
 TEST_F(BuiltinModel, EndsItsAnswersWithTheStopToken) {
   constexpr TokenId return_token = 2;
+  int answers = 0;
   for (const Continuation& one : stored_continuations()) {
     if (one.greedy.size() == 64) continue;  // a story, cut off
     EXPECT_EQ(one.greedy.back(), return_token) << one.prompt;
+    ++answers;
   }
+  EXPECT_EQ(answers, 4);
 }
 
 TEST(BuiltinModelFiles, TakeTwelveMegabytesAtMost) {
