@@ -1,4 +1,4 @@
-// What a device must be able to do to run a decoder: hold memory and perform nine operations.
+// What a device must be able to do to run a decoder: hold memory and perform ten operations.
 //
 // Every method is pure: a backend that lacks an operation does not compile. What depends on the
 // checkpoint (a weight format, a head size) is asked once, while loading, through refuses(); after
@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backend/sampling.h"
 #include "spec/model_spec.h"
 #include "tensor/format.h"
 #include "tensor/matrix.h"
@@ -126,6 +127,9 @@ class Backend {
   virtual std::optional<std::string> refuses(const BlockSpec& block, WeightFormat format) const = 0;
   // Which kernel multiplies by such a weight: doctor and bench print it.
   virtual std::string kernel_for(WeightFormat format, int tokens) const = 0;
+  // From now on no bit of a row's result depends on the other rows of its step, nor on how a prompt is cut.
+  // The reason when this backend cannot promise that; nullopt when it does. Called before the first step.
+  virtual std::optional<std::string> refuses_determinism() = 0;
 
   // Error{io} or Error{device} when there is not enough, naming `purpose`. The memory is zeroed.
   virtual Buffer allocate(std::size_t bytes, std::string_view purpose) = 0;
@@ -152,6 +156,9 @@ class Backend {
   virtual void mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights) = 0;
   // out[r] = in[rows[r]]
   virtual void take_rows(Matrix out, Matrix in, Matrix rows) = 0;
+  // Draws a token for each row of logits, which may be overwritten. out is i32 [rows, sample_columns(N)]
+  // where no row wants more than N alternatives. backend/sampling.h says what is computed.
+  virtual void sample(Matrix out, Matrix logits, const SamplingInputs& inputs) = 0;
 };
 
 // threads 0: one for each core this process may use.

@@ -36,6 +36,7 @@ class CpuBackend final : public Backend {
   DType cache_type() const override { return DType::f32; }
   std::optional<std::string> refuses(const BlockSpec& block, WeightFormat format) const override;
   std::string kernel_for(WeightFormat format, int tokens) const override;
+  std::optional<std::string> refuses_determinism() override { return std::nullopt; }  // always so
 
   Buffer allocate(std::size_t bytes, std::string_view purpose) override {
     return cpu::allocate(bytes, purpose);
@@ -78,6 +79,9 @@ class CpuBackend final : public Backend {
     for (int r = 0; r < out.rows; ++r) {
       std::copy_n(floats(in, *integers(rows, r)), out.cols, floats(out, r));
     }
+  }
+  void sample(Matrix out, Matrix logits, const SamplingInputs& inputs) override {
+    cpu::sample(compute(), out, logits, inputs);
   }
 
  private:

@@ -33,6 +33,7 @@ void attend(const Compute& compute, Matrix out, Matrix qkv, const AttentionCall&
 void activate(const Compute& compute, Matrix out, Matrix in, const ActivationSpec& activation);
 void mix_experts(const Compute& compute, Matrix out, Matrix in, const MoeMlp& spec,
                  const MoeWeights& weights);
+void sample(const Compute& compute, Matrix out, Matrix logits, const SamplingInputs& inputs);
 
 // Rows of one expert among many: out row first + i = in row input[i] * expert's weights. A plain linear is
 // one batch of all rows.
