@@ -17,19 +17,6 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t largest_json = std::uint64_t{256} << 20;
 
-TemplateSource use_default(const std::string& model, std::map<std::string, std::string> texts,
-                           const std::function<bool(std::string_view)>& has_token) {
-  const DefaultTemplate* found = choose_default_template(has_token);
-  if (found == nullptr) {
-    fail(ErrorKind::unsupported, fmt::format("{}: the model has no chat template", model),
-         {.why = "its files hold none, and its vocabulary has the control tokens of no format we know; it "
-                 "probably completes text and does not chat",
-          .next = "complete text with it, or give a template as FILE.jinja"});
-  }
-  return {fmt::format("{}: default template of {}", model, found->family), std::string(found->source),
-          std::move(texts)};
-}
-
 // The texts of the added tokens in tokenizer_config.json and tokenizer.json.
 std::set<std::string, std::less<>> added_tokens(const fs::path& model) {
   std::set<std::string, std::less<>> tokens;
@@ -50,50 +37,87 @@ std::set<std::string, std::less<>> added_tokens(const fs::path& model) {
   return tokens;
 }
 
-TemplateSource from_directory(const fs::path& model, bool with_tools) {
-  if (auto source = read_template(model, with_tools)) return *std::move(source);
-  const auto tokens = added_tokens(model);
-  return use_default(model.string(), read_model_texts(model),
-                     [&](std::string_view token) { return tokens.contains(token); });
+ModelTemplates from_directory(const fs::path& model) {
+  ModelTemplates templates{.usual = read_template(model, false),
+                           .with_tools = read_template(model, true),
+                           .model_texts = read_model_texts(model)};
+  const bool same =
+      templates.usual && templates.with_tools && templates.usual->source == templates.with_tools->source;
+  if (same) templates.with_tools.reset();
+  return templates;
 }
 
-TemplateSource from_gguf(const fs::path& file, bool with_tools) {
+ModelTemplates from_gguf(const fs::path& file) {
   const GgufMetadata metadata = read_gguf_metadata(file);
   const auto tokens = metadata.strings("tokenizer.ggml.tokens").value_or(std::vector<std::string_view>{});
-  std::map<std::string, std::string> texts;
+  ModelTemplates templates;
   for (const char* kind : {"bos", "eos", "unk", "sep", "pad", "cls", "mask"}) {
     const auto id = metadata.integer(fmt::format("tokenizer.ggml.{}_token_id", kind));
     if (!id || *id < 0 || *id >= static_cast<std::int64_t>(tokens.size())) continue;
-    texts[fmt::format("{}_token", kind)] = std::string(tokens[static_cast<std::size_t>(*id)]);
+    templates.model_texts[fmt::format("{}_token", kind)] = std::string(tokens[static_cast<std::size_t>(*id)]);
   }
-  for (const char* key : {with_tools ? "tokenizer.chat_template.tool_use" : "tokenizer.chat_template",
-                          "tokenizer.chat_template"}) {
-    if (const auto source = metadata.text(key)) {
-      return {fmt::format("{}: {}", file.string(), key), std::string(*source), std::move(texts)};
-    }
+  const auto find = [&](const char* key) -> std::optional<TemplateSource> {
+    const auto source = metadata.text(key);
+    if (!source) return std::nullopt;
+    return TemplateSource{fmt::format("{}: {}", file.string(), key), std::string(*source),
+                          templates.model_texts};
+  };
+  templates.usual = find("tokenizer.chat_template");
+  templates.with_tools = find("tokenizer.chat_template.tool_use");
+  return templates;
+}
+
+// The file that holds a directory's or a .gguf's vocabulary and template: the .gguf, or the directory itself.
+fs::path holder_of(const fs::path& model) {
+  if (!fs::is_directory(model)) return model;
+  for (const char* name : {"tokenizer_config.json", "chat_template.jinja", "tokenizer.json"}) {
+    if (fs::exists(model / name)) return model;
   }
-  return use_default(file.string(), std::move(texts), [&](std::string_view token) {
-    return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
-  });
+  std::set<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(model)) {
+    if (entry.path().extension() == ".gguf") files.insert(entry.path());
+  }
+  return files.empty() ? model : *files.begin();
+}
+
+TemplateSource use_default(const fs::path& model, const ModelTemplates& templates) {
+  std::set<std::string, std::less<>> tokens;
+  if (model.extension() == ".gguf" && !fs::is_directory(model)) {
+    const GgufMetadata metadata = read_gguf_metadata(model);
+    const auto all = metadata.strings("tokenizer.ggml.tokens").value_or(std::vector<std::string_view>{});
+    tokens.insert(all.begin(), all.end());
+  } else {
+    tokens = added_tokens(model);
+  }
+  const DefaultTemplate* found =
+      choose_default_template([&](std::string_view token) { return tokens.contains(token); });
+  if (found == nullptr) throw no_chat_format(model);
+  return {fmt::format("{}: default template of {}", model.string(), found->family),
+          std::string(found->source), templates.model_texts};
 }
 
 }  // namespace
 
+Error no_chat_format(const fs::path& model) {
+  return {ErrorKind::unsupported,
+          fmt::format("{}: the model has no chat template", model.string()),
+          {.why = "its files hold none, and its vocabulary has the control tokens of no format we know; it "
+                  "probably completes text and does not chat",
+           .next = "complete text with it, or give a template as FILE.jinja"}};
+}
+
+ModelTemplates find_templates(const fs::path& model) {
+  const fs::path holder = holder_of(model);
+  return holder.extension() == ".gguf" && !fs::is_directory(holder) ? from_gguf(holder)
+                                                                    : from_directory(holder);
+}
+
 TemplateSource open_template(const fs::path& model, bool with_tools) {
-  if (fs::is_directory(model)) {
-    if (fs::exists(model / "tokenizer_config.json") || fs::exists(model / "chat_template.jinja") ||
-        fs::exists(model / "tokenizer.json")) {
-      return from_directory(model, with_tools);
-    }
-    std::set<fs::path> files;
-    for (const auto& entry : fs::directory_iterator(model)) {
-      if (entry.path().extension() == ".gguf") files.insert(entry.path());
-    }
-    if (!files.empty()) return from_gguf(*files.begin(), with_tools);
-    return from_directory(model, with_tools);
-  }
-  if (model.extension() == ".gguf") return from_gguf(model, with_tools);
-  return {model.string(), read_file(model, jinja::Budgets{}.source_bytes), {}};
+  const bool is_file = !fs::is_directory(model) && model.extension() != ".gguf";
+  if (is_file) return {model.string(), read_file(model, jinja::Budgets{}.source_bytes), {}};
+  const ModelTemplates templates = find_templates(model);
+  if (templates.with_tools && (with_tools || !templates.usual)) return *templates.with_tools;
+  return templates.usual ? *templates.usual : use_default(holder_of(model), templates);
 }
 
 }  // namespace inferno

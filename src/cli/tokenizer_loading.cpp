@@ -86,4 +86,9 @@ std::unique_ptr<Tokenizer> open_tokenizer(const fs::path& model) {
   return model.extension() == ".gguf" ? from_gguf(model) : load_tokenizer(model);
 }
 
+bool has_tokenizer(const fs::path& model) {
+  if (!fs::is_directory(model)) return fs::exists(model);
+  return fs::exists(model / "tokenizer.json") || first_gguf(model).has_value();
+}
+
 }  // namespace inferno

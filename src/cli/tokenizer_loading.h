@@ -13,4 +13,7 @@ namespace inferno {
 // same, so the first by name serves.
 std::unique_ptr<Tokenizer> open_tokenizer(const std::filesystem::path& model);
 
+// Whether the model's files hold a vocabulary at all.
+bool has_tokenizer(const std::filesystem::path& model);
+
 }  // namespace inferno

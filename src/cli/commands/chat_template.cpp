@@ -6,9 +6,12 @@
 #include <optional>
 
 #include "base/error.h"
+#include "chat/template_format.h"
+#include "cli/chat_format_loading.h"
 #include "cli/command.h"
 #include "cli/read_file.h"
 #include "cli/template_loading.h"
+#include "cli/tokenizer_loading.h"
 
 namespace inferno::command {
 namespace {
@@ -58,19 +61,58 @@ Json read_conversation(const std::string& path) {
   return conversation;
 }
 
-void run(const TemplateOptions& options) {
-  const Json conversation = read_conversation(options.messages);
-  const Json& tools = conversation.at("tools");
+// The same file as the other commands' conversations: what is not messages, tools or the prompt's end is a
+// variable.
+Conversation as_conversation(const Json& file) {
+  Conversation conversation;
+  conversation.variables = Json::object();
+  for (const auto& [name, value] : file.items()) {
+    if (name == "messages") {
+      conversation.messages = value;
+    } else if (name == "tools") {
+      conversation.tools = value;
+    } else if (name == "add_generation_prompt") {
+      conversation.add_generation_prompt = value.is_boolean() && value.get<bool>();
+    } else {
+      conversation.variables[name] = value;
+    }
+  }
+  return conversation;
+}
+
+// The tokenizer of a model whose template may stand for native Harmony; nullptr where the vocabulary cannot
+// be o200k_harmony, so that templates print whatever kind of tokenizer their model has.
+std::unique_ptr<Tokenizer> harmony_tokenizer(const std::string& model) {
+  const ModelTemplates templates = find_templates(model);
+  if (templates.usual && templates.usual->source.find("<|channel|>") == std::string::npos) return nullptr;
+  if (!templates.usual && !has_tokenizer(model)) return nullptr;
+  auto tokenizer = open_tokenizer(model);
+  return is_o200k_harmony(*tokenizer) ? std::move(tokenizer) : nullptr;
+}
+
+std::string text_for(const TemplateOptions& options, const Json& file) {
+  ChatOptions chat;
+  if (!options.now.empty()) chat.clock = [now = parse_now(options.now)] { return now; };
+  const bool is_model = std::filesystem::is_directory(options.model) || options.model.ends_with(".gguf");
+  if (is_model) {
+    if (const auto tokenizer = harmony_tokenizer(options.model)) {
+      return load_chat_format(options.model, *tokenizer, chat)->render(as_conversation(file)).text;
+    }
+  }
+  const Json& tools = file.at("tools");
   TemplateSource source = open_template(options.model, tools.is_array() && !tools.empty());
   if (options.bos) source.model_texts["bos_token"] = *options.bos;
   if (options.eos) source.model_texts["eos_token"] = *options.eos;
   jinja::RenderOptions render;
   render.model_texts = source.model_texts;
-  if (!options.now.empty()) {
-    const auto now = parse_now(options.now);
-    render.clock = [now] { return now; };
-  }
-  const std::string text = parse_template(source).render(conversation, render).text;
+  render.clock = chat.clock;
+  // A .jinja file is shown as it is; a model is sent what its conversations become.
+  const Json variables = is_model ? template_variables(as_conversation(file), source.source) : file;
+  return parse_template(source).render(variables, render).text;
+}
+
+void run(const TemplateOptions& options) {
+  const std::string text = text_for(options, read_conversation(options.messages));
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
     fail(ErrorKind::io, "cannot write to stdout");
   }

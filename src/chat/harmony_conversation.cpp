@@ -1,0 +1,269 @@
+// OpenAI's messages and tools as Harmony has them. What the API calls system or developer text is a developer
+// message here, because Harmony's system message belongs to the model's maker.
+#include <fmt/format.h>
+
+#include <map>
+
+#include "base/error.h"
+#include "chat/harmony.h"
+#include "chat/harmony_tools.h"
+#include "chat/message_fields.h"
+
+namespace inferno::harmony {
+namespace {
+
+std::string effort_of(const Conversation& conversation) {
+  std::string effort = conversation.reasoning_effort;
+  if (const Json* given = find_member(conversation.variables, "reasoning_effort")) {
+    if (effort.empty()) effort = text_member(*given, "reasoning_effort");
+  }
+  if (effort.empty()) return "medium";
+  // Efforts of other models, as near as this one has them.
+  static const std::map<std::string, std::string, std::less<>> known = {
+      {"none", "low"},  {"minimal", "low"}, {"low", "low"}, {"medium", "medium"},
+      {"high", "high"}, {"xhigh", "high"},  {"max", "high"}};
+  const auto found = known.find(effort);
+  if (found == known.end()) {
+    fail(ErrorKind::invalid_request,
+         fmt::format("reasoning_effort: expected low, medium or high, found \"{}\"", effort));
+  }
+  return found->second;
+}
+
+void replace_line(std::optional<std::string>& line, const Json& variables, const char* name) {
+  if (!variables.is_object() || !variables.contains(name)) return;
+  const Json& given = variables.at(name);
+  line = given.is_null() ? std::nullopt : std::optional(text_member(given, name));
+}
+
+bool flag(const Json& variables, const char* name, bool otherwise) {
+  const Json* found = find_member(variables, name);
+  if (found == nullptr) return otherwise;
+  if (!found->is_boolean()) {
+    fail(ErrorKind::invalid_request,
+         fmt::format("{}: expected true or false, found {}", name, found->type_name()));
+  }
+  return found->get<bool>();
+}
+
+std::optional<System> system_of(const Conversation& conversation, std::chrono::local_seconds now) {
+  const Json& variables = conversation.variables;
+  if (!flag(variables, "system_message", true)) return std::nullopt;
+  if (const Json* builtin = find_member(variables, "builtin_tools");
+      builtin != nullptr && !builtin->empty()) {
+    fail(ErrorKind::unsupported, "builtin_tools: gpt-oss's browser and python tools are not offered",
+         {.why = "they would have to run inside Inferno", .next = "declare them as functions in \"tools\""});
+  }
+  const std::chrono::year_month_day today(std::chrono::floor<std::chrono::days>(now));
+  System system;
+  system.date = fmt::format("{:04}-{:02}-{:02}", static_cast<int>(today.year()),
+                            static_cast<unsigned>(today.month()), static_cast<unsigned>(today.day()));
+  system.effort = effort_of(conversation);
+  system.calls_functions = has_tools(conversation);
+  replace_line(system.identity, variables, "model_identity");
+  replace_line(system.knowledge_cutoff, variables, "knowledge_cutoff");
+  replace_line(system.date, variables, "current_date");
+  if (const Json* channels = find_member(variables, "valid_channels")) {
+    system.channels.clear();
+    for (const Json& channel : *channels) system.channels.push_back(text_member(channel, "valid_channels"));
+  }
+  return system;
+}
+
+// # Response Formats, as far as OpenAI's response_format asks for a schema.
+std::string response_format_section(const Json& variables) {
+  const Json* format = find_member(variables, "response_format");
+  const Json* named = format == nullptr ? nullptr : find_member(*format, "json_schema");
+  const Json* schema = named == nullptr ? nullptr : find_member(*named, "schema");
+  if (schema == nullptr) return {};
+  const Json* name = find_member(*named, "name");
+  const Json* description = find_member(*named, "description");
+  std::string text =
+      "# Response Formats\n\n## " + (name == nullptr ? "response" : text_member(*name, "name"));
+  text += "\n\n";
+  if (description != nullptr) text += "// " + text_member(*description, "description") + "\n";
+  return text + schema->dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+class Converter {
+ public:
+  explicit Converter(const Conversation& conversation) : conversation_(conversation) {}
+
+  std::vector<Message> convert() {
+    const Json& messages = conversation_.messages;
+    std::size_t next = 0;
+    std::string instructions;
+    for (; next < messages.size() && is_instruction(next); ++next) {
+      const std::string text = text_of(messages[next], where(next), "");
+      if (!text.empty()) instructions += (instructions.empty() ? "" : "\n\n") + text;
+    }
+    add_developer(instructions, /*first=*/true);
+    for (; next < messages.size(); ++next) add(next);
+    return std::move(result_);
+  }
+
+ private:
+  static std::string where(std::size_t index) { return fmt::format("messages[{}]", index); }
+
+  bool is_instruction(std::size_t index) const {
+    const std::string role = role_of(conversation_.messages[index], where(index));
+    return role == "system" || role == "developer";
+  }
+
+  void add_developer(const std::string& instructions, bool first) {
+    std::vector<std::string> sections;
+    if (!instructions.empty()) sections.push_back("# Instructions\n\n" + instructions);
+    if (first && has_tools(conversation_)) {
+      sections.push_back("# Tools\n\n" + render_functions(conversation_.tools));
+    }
+    std::string format = first ? response_format_section(conversation_.variables) : "";
+    if (!format.empty()) sections.push_back(std::move(format));
+    if (sections.empty()) return;
+    result_.push_back({.author = "developer",
+                       .recipient = {},
+                       .channel = {},
+                       .content_type = {},
+                       .text = fmt::format("{}", fmt::join(sections, "\n\n"))});
+  }
+
+  void add(std::size_t index) {
+    const Json& message = conversation_.messages[index];
+    const std::string role = role_of(message, where(index));
+    if (role == "system" || role == "developer") {
+      add_developer(text_of(message, where(index), ""), /*first=*/false);
+    } else if (role == "assistant") {
+      add_assistant(message, where(index));
+    } else if (role == "tool" || role == "function") {
+      add_result(message, where(index));
+    } else if (role == "user") {
+      result_.push_back(with_header(message, {.author = with_name("user", message, where(index)),
+                                              .recipient = {},
+                                              .channel = {},
+                                              .content_type = {},
+                                              .text = text_of(message, where(index), "")}));
+    } else {
+      fail(ErrorKind::invalid_request,
+           fmt::format("{}.role: expected system, developer, user, assistant or tool, found \"{}\"",
+                       where(index), role));
+    }
+  }
+
+  static std::string with_name(const std::string& role, const Json& message, const std::string& where) {
+    const Json* name = find_member(message, "name");
+    if (name == nullptr) return role;
+    check_name(text_member(*name, where + ".name"), where + ".name");
+    return role + ":" + name->get<std::string>();
+  }
+
+  // A message in Harmony's own terms names its header itself; null leaves a part out.
+  static Message with_header(const Json& message, Message result) {
+    const auto replace = [&](std::string& part, const char* name) {
+      if (!message.contains(name)) return;
+      part = message.at(name).is_null() ? "" : text_member(message.at(name), name);
+      if (!part.empty()) {
+        const bool constrained = part.starts_with("<|constrain|>");
+        check_name(std::string_view(part).substr(constrained ? 13 : 0), name);
+      }
+    };
+    replace(result.recipient, "recipient");
+    replace(result.channel, "channel");
+    replace(result.content_type, "content_type");
+    return result;
+  }
+
+  void add_assistant(const Json& message, const std::string& where) {
+    const std::string author = with_name("assistant", message, where);
+    const Message plain{.author = author, .recipient = {}, .channel = {}, .content_type = {}, .text = {}};
+    const std::string content = text_of(message, where, "");
+    if (message.contains("channel") || message.contains("recipient")) {
+      Message own = with_header(message, plain);
+      own.text = content;
+      result_.push_back(std::move(own));
+      return;
+    }
+    const Json* calls = find_member(message, "tool_calls");
+    const bool is_calling = calls != nullptr && calls->is_array() && !calls->empty();
+    if (const auto reasoning = reasoning_of(message, where); reasoning && !reasoning->empty()) {
+      Message analysis = plain;
+      analysis.channel = "analysis";
+      analysis.text = *reasoning;
+      result_.push_back(std::move(analysis));
+    }
+    if (!is_calling || !content.empty()) {
+      Message spoken = plain;
+      spoken.channel = is_calling ? "commentary" : "final";
+      spoken.text = content;
+      result_.push_back(std::move(spoken));
+    }
+    for (std::size_t i = 0; is_calling && i < calls->size(); ++i) {
+      add_call((*calls)[i], author, fmt::format("{}.tool_calls[{}]", where, i));
+    }
+  }
+
+  void add_call(const Json& call, const std::string& author, const std::string& where) {
+    const Json* nested = find_member(call, "function");
+    const Json& function = nested == nullptr ? call : *nested;
+    const Json* name = find_member(function, "name");
+    if (name == nullptr)
+      fail(ErrorKind::invalid_request, where + ".function: expected an object with a \"name\"");
+    last_called_ = full_name(text_member(*name, where + ".function.name"));
+    check_name(last_called_, where + ".function.name");
+    if (const Json* id = find_member(call, "id"); id != nullptr && id->is_string()) {
+      called_[id->get<std::string>()] = last_called_;
+    }
+    const Json* arguments = find_member(function, "arguments");
+    std::string text = "{}";
+    if (arguments != nullptr) {
+      text = arguments->is_string() ? arguments->get<std::string>() : spaced_json(*arguments);
+    }
+    const Message message{.author = author,
+                          .recipient = last_called_,
+                          .channel = "commentary",
+                          .content_type = "json",
+                          .text = std::move(text)};
+    result_.push_back(with_header(function, message));
+  }
+
+  static std::string full_name(const std::string& name) {
+    const bool complete = name.starts_with("functions.") || name.starts_with("browser.") || name == "python";
+    return complete ? name : "functions." + name;
+  }
+
+  // The call that a result belongs to is named by its id, else by the result itself, else it is the last one.
+  void add_result(const Json& message, const std::string& where) {
+    std::string author = last_called_;
+    if (const Json* name = find_member(message, "name"))
+      author = full_name(text_member(*name, where + ".name"));
+    if (const Json* id = find_member(message, "tool_call_id"); id != nullptr && id->is_string()) {
+      const auto found = called_.find(id->get<std::string>());
+      if (found != called_.end()) author = found->second;
+    }
+    if (author.empty()) {
+      fail(ErrorKind::invalid_request, where + ": a tool's result without a tool call before it",
+           {.why = {}, .next = "send the assistant's message with the tool call first"});
+    }
+    check_name(author, where + ".name");
+    result_.push_back(with_header(message, {.author = author,
+                                            .recipient = "assistant",
+                                            .channel = "commentary",
+                                            .content_type = {},
+                                            .text = text_of(message, where, "")}));
+  }
+
+  const Conversation& conversation_;
+  std::vector<Message> result_;
+  std::map<std::string, std::string, std::less<>> called_;  // tool_call_id to the function's full name
+  std::string last_called_;
+};
+
+}  // namespace
+
+Rendering from_conversation(const Conversation& conversation, std::chrono::local_seconds now) {
+  check_form(conversation);
+  return {.system = system_of(conversation, now),
+          .messages = Converter(conversation).convert(),
+          .drop_earlier_analysis = flag(conversation.variables, "auto_drop_analysis", true),
+          .opens_reply = conversation.add_generation_prompt};
+}
+
+}  // namespace inferno::harmony
