@@ -24,8 +24,8 @@ bool is_known(std::string_view key) {
 
 // nullopt when it is no JSON string.
 std::optional<std::string> decoded(const std::string& quoted) {
-  const Json value = Json::parse(quoted, nullptr, /*allow_exceptions=*/false);
-  return value.is_string() ? std::optional(value.get<std::string>()) : std::nullopt;
+  const auto value = parse_json_if_valid(quoted);
+  return value && value->is_string() ? std::optional(value->get<std::string>()) : std::nullopt;
 }
 
 }  // namespace

@@ -188,6 +188,7 @@ std::vector<TokenId> stop_tokens(const Tokenizer& tokenizer) {
   std::vector<TokenId> stops;
   if (tokens.finish) stops.push_back(*tokens.finish);
   if (tokens.call) stops.push_back(*tokens.call);
+  if (const auto end_of_text = tokenizer.special("<|endoftext|>")) stops.push_back(*end_of_text);
   for (const TokenId token : tokenizer.end_tokens()) {
     if (token == tokens.end && tokens.finish) continue;
     if (std::find(stops.begin(), stops.end(), token) == stops.end()) stops.push_back(token);

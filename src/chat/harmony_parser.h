@@ -20,8 +20,8 @@ struct ControlTokens {
   bool suffice() const { return start && channel && message; }
 };
 
-// <|return|>, <|call|> and the vocabulary's own end tokens. <|end|> only ends one message of several and
-// hence no reply, unless the vocabulary has no <|return|>.
+// <|return|>, <|call|>, <|endoftext|> and the vocabulary's own end tokens. <|end|> only ends one message of
+// several and hence no reply, unless the vocabulary has no <|return|>.
 std::vector<TokenId> stop_tokens(const Tokenizer& tokenizer);
 
 struct ParserSetup {

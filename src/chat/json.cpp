@@ -19,17 +19,19 @@ constexpr std::size_t keys_worth_hashing = 16;
 // through all earlier keys, which is quadratic in the size of a hostile request.
 class Builder {
  public:
-  explicit Builder(std::string_view name) : name_(name) {}
+  enum class Refusal { error, silence };
+  Builder(std::string_view name, LargeIntegers large, Refusal refusal = Refusal::error)
+      : name_(name), large_(large), refusal_(refusal) {}
 
   bool null() { return add(nullptr); }
   bool boolean(bool value) { return add(value); }
   bool number_integer(std::int64_t value) { return add(value); }
   bool number_unsigned(std::uint64_t value) {
-    if (value > static_cast<std::uint64_t>(INT64_MAX)) return refuse("an integer beyond 64 bits");
+    if (value > static_cast<std::uint64_t>(INT64_MAX)) return too_large(static_cast<double>(value));
     return add(static_cast<std::int64_t>(value));
   }
   bool number_float(double value, const std::string& spelling) {
-    if (spelling.find_first_of(".eE") == std::string::npos) return refuse("an integer beyond 64 bits");
+    if (spelling.find_first_of(".eE") == std::string::npos) return too_large(value);
     return add(value);
   }
   bool string(std::string& value) { return add(std::move(value)); }
@@ -57,6 +59,7 @@ class Builder {
   }
 
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception&) {
+    if (refusal_ == Refusal::silence) return false;
     fail(ErrorKind::corrupt, fmt::format("{}: not valid JSON at byte {}", name_, position));
   }
 
@@ -72,10 +75,18 @@ class Builder {
     std::unordered_map<std::string, std::size_t> places;  // of its keys, once there are many
   };
 
-  bool refuse(std::string_view what) { fail(ErrorKind::corrupt, fmt::format("{}: holds {}", name_, what)); }
+  bool refuse(std::string_view what) {
+    if (refusal_ == Refusal::silence) return false;
+    fail(ErrorKind::corrupt, fmt::format("{}: holds {}", name_, what));
+  }
+
+  bool too_large(double value) {
+    return large_ == LargeIntegers::round ? add(value) : refuse("an integer beyond 64 bits");
+  }
 
   bool open(Json container) {
     if (levels_.size() >= deepest_nesting) {
+      if (refusal_ == Refusal::silence) return false;
       fail(ErrorKind::corrupt, fmt::format("{}: nested deeper than {} levels", name_, deepest_nesting));
     }
     levels_.emplace_back().value = std::move(container);
@@ -103,15 +114,23 @@ class Builder {
   }
 
   std::string_view name_;
+  LargeIntegers large_;
+  Refusal refusal_;
   Json root_;
   std::vector<Level> levels_;
 };
 
 }  // namespace
 
-Json parse_json(std::string_view text, std::string_view name) {
-  Builder builder(name);
+Json parse_json(std::string_view text, std::string_view name, LargeIntegers large) {
+  Builder builder(name, large);
   Json::sax_parse(text.begin(), text.end(), &builder);
+  return builder.take();
+}
+
+std::optional<Json> parse_json_if_valid(std::string_view text) {
+  Builder builder("", LargeIntegers::refuse, Builder::Refusal::silence);
+  if (!Json::sax_parse(text.begin(), text.end(), &builder)) return std::nullopt;
   return builder.take();
 }
 

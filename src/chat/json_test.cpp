@@ -43,6 +43,22 @@ TEST(Json, RefusesIntegersThatWouldLoseDigits) {
   EXPECT_EQ(parse_json("1e30", "x"), 1e30);
 }
 
+TEST(Json, RoundsLargeIntegersWhereTheyAreOnlyPassedBy) {
+  const Json json =
+      parse_json(R"({"model_max_length": 1000000000000000019884624838656, "n": 18446744073709551615})", "x",
+                 LargeIntegers::round);
+  EXPECT_EQ(json.at("model_max_length"), 1e30);
+  EXPECT_EQ(json.at("n"), 18446744073709551615.0);
+}
+
+TEST(Json, ReadsWhatMayBeNoJsonWithoutAnError) {
+  EXPECT_EQ(parse_json_if_valid(R"({"a": [1]})"), (Json{{"a", {1}}}));
+  for (const std::string& text : {std::string("{\"a\":"), std::string(), std::string("9223372036854775808"),
+                                  std::string(257, '[') + std::string(257, ']')}) {
+    EXPECT_FALSE(parse_json_if_valid(text)) << text;
+  }
+}
+
 TEST(Json, RefusesWhatIsNotJsonNamingTheByte) {
   const Error error = caught_error([] { parse_json("{\"a\": tru}", "request"); });
   EXPECT_EQ(error.kind(), ErrorKind::corrupt);

@@ -30,6 +30,13 @@ TEST(TemplateSource, ReadsTheTokenizersConfiguration) {
   EXPECT_EQ(source->model_texts, (std::map<std::string, std::string>{{"eos_token", "</s>"}}));
 }
 
+TEST(TemplateSource, PassesByAModelMaxLengthBeyond64Bits) {
+  const TemporaryDirectory model;
+  model.write("tokenizer_config.json",
+              R"({"chat_template": "x", "model_max_length": 1000000000000000019884624838656})");
+  EXPECT_EQ(read_template(model.path(), false)->source, "x");
+}
+
 TEST(TemplateSource, ChoosesAmongNamedTemplates) {
   const TemporaryDirectory model;
   model.write("tokenizer_config.json", R"({"chat_template": [{"name": "default", "template": "plain"},

@@ -15,9 +15,8 @@ void parse_arguments(Json& message) {
     const bool nested = call.contains("function") && call.at("function").is_object();
     Json& function = nested ? call.at("function") : call;
     if (!function.contains("arguments") || !function.at("arguments").is_string()) continue;
-    Json parsed = Json::parse(function.at("arguments").get_ref<const std::string&>(), nullptr,
-                              /*allow_exceptions=*/false);
-    if (parsed.is_object()) function["arguments"] = std::move(parsed);
+    auto parsed = parse_json_if_valid(function.at("arguments").get_ref<const std::string&>());
+    if (parsed && parsed->is_object()) function["arguments"] = *std::move(parsed);
   }
 }
 

@@ -28,7 +28,7 @@ std::set<std::string, std::less<>> added_tokens(const fs::path& model) {
   for (const char* name : {"tokenizer_config.json", "tokenizer.json"}) {
     const fs::path path = model / name;
     if (!fs::exists(path)) continue;
-    const Json json = parse_json(read_file(path, largest_json), path.string());
+    const Json json = parse_json(read_file(path, largest_json), path.string(), LargeIntegers::round);
     for (const char* key : {"added_tokens_decoder", "added_tokens"}) {
       if (!json.is_object() || !json.contains(key)) continue;
       for (const Json& token : json.at(key)) collect(token);
