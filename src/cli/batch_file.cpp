@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "base/error.h"
 
 namespace inferno {
@@ -107,13 +109,6 @@ std::vector<BatchLine> parse_batch(std::string_view text, const BatchDefaults& d
     parse_line(added, line, defaults);
   }
   return lines;
-}
-
-Json first_messages(const std::string& system, const std::string& user) {
-  Json messages = Json::array();
-  if (!system.empty()) messages.push_back({{"role", "system"}, {"content", system}});
-  messages.push_back({{"role", "user"}, {"content", user}});
-  return messages;
 }
 
 }  // namespace inferno

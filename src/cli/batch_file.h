@@ -1,26 +1,14 @@
 // The lines of `generate --batch`: one JSON object each, a request or the reason why it is none.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "chat/json.h"
-#include "cli/sampling_settings.h"
+#include "cli/text_request.h"
 
 namespace inferno {
-
-// What is to be answered: a text to complete or a conversation.
-struct TextRequest {
-  std::optional<std::string> prompt;  // else `messages`
-  Json messages;
-  Json tools;
-  std::string reasoning_effort;
-  std::optional<bool> think;
-  bool parse_special = false;  // control tokens in `prompt` are control tokens
-  SamplingSettings settings;
-};
 
 struct BatchLine {
   int number = 0;  // in the file, from 1
@@ -38,8 +26,5 @@ struct BatchDefaults {
 
 // Blank lines are passed over. Never fails: a bad line says so itself.
 std::vector<BatchLine> parse_batch(std::string_view text, const BatchDefaults& defaults);
-
-// The conversation that begins with a system prompt, where there is one, and the user's message.
-Json first_messages(const std::string& system, const std::string& user);
 
 }  // namespace inferno

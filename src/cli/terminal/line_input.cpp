@@ -32,18 +32,13 @@ ssize_t read_some(int input, std::array<char, 4096>& buffer, int patience_ms) {
 
 class TerminalInput : public LineInput {
  public:
-  TerminalInput(int input, int output, Prompts prompts, History history, TerminalMode& mode)
-      : input_(input),
-        output_(output),
-        prompts_(std::move(prompts)),
-        history_(std::move(history)),
-        mode_(mode) {}
+  TerminalInput(int input, int output, History history, TerminalMode& mode)
+      : input_(input), output_(output), history_(std::move(history)), mode_(mode) {}
 
-  Entry read() override {
+  Entry read(const Question& question) override {
     mode_.set(Mode::keys);
-    LineEditor editor(history_.entries());
-    LineView view(prompts_);
-    draw(view, editor);
+    LineEditor editor(question.is_remembered ? history_.entries() : std::vector<std::string>{});
+    LineView view(question.prompts);
     while (true) {
       while (!typed_.empty()) {
         const Key key = std::move(typed_.front());
@@ -51,6 +46,7 @@ class TerminalInput : public LineInput {
         const Outcome outcome = editor.apply(key);
         if (auto entry = ended(outcome, editor, view)) {
           mode_.set(Mode::quiet);
+          if (entry->kind == EntryKind::text && question.is_remembered) remember(entry->text);
           return *std::move(entry);
         }
       }
@@ -67,6 +63,12 @@ class TerminalInput : public LineInput {
     write_out(output_, view.draw(editor.text(), editor.cursor(), screen_size(output_)));
   }
 
+  void remember(const std::string& text) {
+    if (history_.add(text) || warned_) return;
+    warned_ = true;
+    fmt::print(stderr, "note: the history file cannot be written; it lasts for this session only\n");
+  }
+
   std::optional<Entry> ended(Outcome outcome, const LineEditor& editor, LineView& view) {
     switch (outcome) {
       case Outcome::editing: return std::nullopt;
@@ -78,14 +80,9 @@ class TerminalInput : public LineInput {
         mode_.suspend();
         view.forget();
         return std::nullopt;
-      case Outcome::submitted: {
+      case Outcome::submitted:
         write_out(output_, view.finish(editor.text(), screen_size(output_)));
-        if (!history_.add(editor.text()) && !warned_) {
-          warned_ = true;
-          fmt::print(stderr, "note: the history file cannot be written; it lasts for this session only\n");
-        }
         return Entry{EntryKind::text, editor.text()};
-      }
       case Outcome::interrupted:
         write_out(output_, view.finish(editor.text() + "^C", screen_size(output_)));
         return Entry{EntryKind::interrupted, editor.text()};
@@ -110,7 +107,6 @@ class TerminalInput : public LineInput {
   }
 
   int input_, output_;
-  Prompts prompts_;
   History history_;
   TerminalMode& mode_;
   KeyDecoder decoder_;
@@ -118,14 +114,17 @@ class TerminalInput : public LineInput {
   bool warned_ = false;
 };
 
-class PipedInput : public LineInput {
+class PlainInput : public LineInput {
  public:
-  explicit PipedInput(int input) : input_(input) {}
+  PlainInput(int input, std::optional<int> output) : input_(input), output_(output) {}
 
-  Entry read() override {
+  Entry read(const Question& question) override {
     std::string text;
     bool any = false;
-    while (auto line = read_line()) {
+    while (true) {
+      if (output_) write_out(*output_, any ? question.prompts.next : question.prompts.first);
+      const auto line = read_line();
+      if (!line) break;
       text += any ? "\n" + *line : *line;
       any = true;
       if (!is_unfinished(text)) return {EntryKind::text, clean_input(text)};
@@ -157,19 +156,19 @@ class PipedInput : public LineInput {
   }
 
   int input_;
+  std::optional<int> output_;
   std::string held_;
   bool is_over_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<LineInput> terminal_input(int input, int output, Prompts prompts, History history,
-                                          TerminalMode& mode) {
-  return std::make_unique<TerminalInput>(input, output, std::move(prompts), std::move(history), mode);
+std::unique_ptr<LineInput> terminal_input(int input, int output, History history, TerminalMode& mode) {
+  return std::make_unique<TerminalInput>(input, output, std::move(history), mode);
 }
 
-std::unique_ptr<LineInput> piped_input(int input) {
-  return std::make_unique<PipedInput>(input);
+std::unique_ptr<LineInput> plain_input(int input, std::optional<int> output) {
+  return std::make_unique<PlainInput>(input, output);
 }
 
 }  // namespace inferno::terminal

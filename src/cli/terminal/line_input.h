@@ -19,17 +19,23 @@ struct Entry {
   std::string text;  // as typed, """ included
 };
 
+// How to ask for an entry.
+struct Question {
+  Prompts prompts;
+  bool is_remembered = true;  // the entry goes to the history
+};
+
 class LineInput {
  public:
   virtual ~LineInput() = default;
-  virtual Entry read() = 0;
+  virtual Entry read(const Question& question) = 0;
 };
 
 // `mode` must outlive it; it is in `keys` mode while reading and in `quiet` mode between.
-std::unique_ptr<LineInput> terminal_input(int input, int output, Prompts prompts, History history,
-                                          TerminalMode& mode);
+std::unique_ptr<LineInput> terminal_input(int input, int output, History history, TerminalMode& mode);
 
-// A text that begins with """ goes on until it is closed. Nothing is echoed.
-std::unique_ptr<LineInput> piped_input(int input);
+// Lines as they come, without editing. A text that begins with """ goes on until it is closed. Prompts are
+// written to `output`, where there is one.
+std::unique_ptr<LineInput> plain_input(int input, std::optional<int> output);
 
 }  // namespace inferno::terminal

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view paste_on = "\x1b[?2004h", paste_off = "\x1b[?2004l";
 // What ends a process without asking it, as far as it can be caught.
-constexpr std::array deadly = {SIGTERM, SIGHUP, SIGQUIT, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+constexpr std::array deadly = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 
 // A signal handler can reach nothing else, hence the only globals of this program. Lock-free, written before
 // the handlers are installed.

@@ -18,7 +18,7 @@ enum class Mode {
 };
 
 // Restores the mode that it found when it goes, when the process is ended by a signal, and when it crashes.
-// One at a time.
+// One at a time; an Interrupt takes Ctrl-C over while it lives.
 class TerminalMode {
  public:
   // `input` and `output` are terminals.
