@@ -31,7 +31,8 @@ AnswerReader::AnswerReader(const Tokenizer& tokenizer, PreparedRequest& request)
 std::vector<ReplyPart> AnswerReader::take(const Event& event) {
   if (const auto* failed = std::get_if<Failed>(&event)) {
     is_over_ = true;
-    fail(ErrorKind::device, failed->message);
+    failure_ = failed->message;
+    return {};
   }
   if (const auto* finished = std::get_if<Finished>(&event)) {
     std::vector<ReplyPart> parts = is_stopped() ? std::vector<ReplyPart>{} : last_parts();
@@ -126,6 +127,9 @@ Answer write_answer(const TextModel& model, PreparedRequest request, const termi
     const auto event = stream->next(patience);
     if (!event) continue;
     for (const ReplyPart& part : reader.take(*event)) is_wanted = is_wanted && show(part);
+  }
+  if (!reader.failure().empty()) {
+    fail(model.engine().healthy() ? ErrorKind::corrupt : ErrorKind::device, reader.failure());
   }
   return std::move(reader.answer());
 }

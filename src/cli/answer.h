@@ -31,12 +31,12 @@ class AnswerReader {
   // `tokenizer` must outlive it. `prompt` is what the text continues.
   AnswerReader(const Tokenizer& tokenizer, PreparedRequest& request);
 
-  // What the event adds, to be shown; all of it is in answer() too. Error{device} or Error{io} with the
-  // engine's words for Failed.
+  // What the event adds, to be shown; all of it is in answer() too.
   std::vector<ReplyPart> take(const Event& event);
 
   bool is_stopped() const { return matcher_.stopped(); }  // by a stop string: the stream can be cancelled
   bool is_over() const { return is_over_; }
+  const std::string& failure() const { return failure_; }  // the engine's words, when it ended that way
   Answer& answer() { return answer_; }
 
  private:
@@ -52,6 +52,7 @@ class AnswerReader {
   std::vector<TokenId> stop_tokens_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   Answer answer_;
+  std::string failure_;
   bool is_over_ = false;
 };
 
@@ -59,6 +60,7 @@ class AnswerReader {
 using ShowPart = std::function<bool(const ReplyPart& part)>;
 
 // Asks the engine and waits for the whole answer. An interrupt ends it early, with what was made until then.
+// Error{device} when the engine broke, Error{corrupt} when only this answer could not be computed.
 Answer write_answer(const TextModel& model, PreparedRequest request, const terminal::Interrupt& interrupt,
                     const ShowPart& show);
 

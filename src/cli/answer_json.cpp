@@ -6,20 +6,21 @@ namespace inferno {
 namespace {
 
 Json per_second(double count, double seconds) {
-  return seconds > 0 ? Json(count / seconds) : Json(nullptr);
+  return count > 0 && seconds > 0 ? Json(count / seconds) : Json(nullptr);
 }
 
 Json timings(const Answer& answer) {
   const Finished& finished = answer.finished;
   const int read = finished.prompt_tokens - finished.cached_tokens;
-  const auto written = static_cast<double>(answer.tokens.size());
+  // The first token belongs to the prompt's time.
+  const double decoded = static_cast<double>(answer.tokens.size()) - 1;
   return {{"cache_n", finished.cached_tokens},
           {"prompt_n", read},
           {"prompt_ms", finished.prompt_seconds * 1e3},
           {"prompt_per_second", per_second(read, finished.prompt_seconds)},
           {"predicted_n", answer.tokens.size()},
           {"predicted_ms", finished.decode_seconds * 1e3},
-          {"predicted_per_second", per_second(written, finished.decode_seconds)},
+          {"predicted_per_second", per_second(decoded, finished.decode_seconds)},
           {"queue_ms", finished.queue_seconds * 1e3},
           {"first_token_ms", answer.first_token_seconds * 1e3},
           {"total_ms", answer.total_seconds * 1e3}};

@@ -102,8 +102,12 @@ class BatchRun {
       tokens_ += running.reader->answer().tokens.size() - before;
       if (running.reader->is_stopped()) running.stream->cancel();
       if (!running.reader->is_over()) continue;
-      Json result = json_of(running.reader->answer(), model_.tokenizer(), running.with_logprobs);
-      finish(at, std::move(result));
+      if (running.reader->failure().empty()) {
+        finish(at, json_of(running.reader->answer(), model_.tokenizer(), running.with_logprobs));
+      } else {
+        if (!model_.engine().healthy()) fail(ErrorKind::device, running.reader->failure());
+        refuse(at, running.reader->failure());
+      }
       running = {};
       --active_;
       return;

@@ -47,11 +47,11 @@ Conversation conversation_of(const TextRequest& request) {
 std::unique_ptr<Engine> start_engine(const fs::path& path, const std::string& name,
                                      const TextModelOptions& options, std::string& architecture) {
   const EngineOptions engine = {.max_sequences = options.parallel, .deterministic = options.deterministic};
+  auto backend = make_backend(options.device);
   const LoadMeter meter(name);
   const auto checkpoint = watched(open_checkpoint(path),
                                   [&](std::uint64_t done, std::uint64_t total) { meter.show(done, total); });
   architecture = checkpoint->architecture();
-  auto backend = make_backend(options.device);
   LoadedModel model = load_model(*checkpoint, *backend,
                                  {.max_tokens = engine.max_step_tokens,
                                   .max_logit_rows = engine.max_sequences,

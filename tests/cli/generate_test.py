@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import models  # noqa: E402
 from terminal import Terminal  # noqa: E402
 
-PROGRAM = sys.argv.pop(1)
+PROGRAM = os.path.abspath(sys.argv.pop(1))
 GREEDY = ("--temperature", "0", "--device", "cpu")
 
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "cli/answer.h"
+#include "cli/kept_tokens.h"
 #include "cli/play/answer_view.h"
 #include "cli/report_error.h"
 #include "cli/terminal/line_editor.h"
@@ -19,9 +20,15 @@ bool is_blank(std::string_view text) {
 
 }  // namespace
 
+void refuse_logprobs() {
+  fail(ErrorKind::invalid_request, "logprobs: play does not show them",
+       {.why = {}, .next = "inferno generate --json --logprobs N"});
+}
+
 Session::Session(PlayOptions options, Console& console, std::vector<FoundModel> found)
     : options_(std::move(options)), console_(console), found_(std::move(found)) {
   talk_.set_system(options_.system);
+  if (options_.request.settings.logprobs) refuse_logprobs();
 }
 
 int Session::run() {
@@ -61,7 +68,7 @@ void Session::load(const ChosenModel& chosen) {
   interrupt_.emplace();
   chosen_ = chosen;
   talk_.clear();
-  context_used_ = 0;
+  sequence_.clear();
 }
 
 void Session::greet() const {
@@ -80,9 +87,12 @@ void Session::greet() const {
 
 bool Session::take(const terminal::Entry& entry) {
   if (entry.kind == terminal::EntryKind::end) return false;
+  interrupt_->clear();
   if (entry.kind == terminal::EntryKind::interrupted) {
-    if (entry.text.empty()) console_.note("to leave, type /exit or press Ctrl-D");
-    return true;
+    if (!console_.is_interactive()) exit_code_ = interrupted_code;
+    if (entry.text.empty() && console_.is_interactive())
+      console_.note("to leave, type /exit or press Ctrl-D");
+    return console_.is_interactive();
   }
   if (is_blank(entry.text)) return true;
   try {
@@ -94,10 +104,9 @@ bool Session::take(const terminal::Entry& entry) {
     console_.say(describe(error));
     if (!console_.is_interactive() && exit_code_ == 0) exit_code_ = exit_code(error.kind());
   }
-  if (!interrupt_->came()) return true;
-  interrupt_->clear();
-  if (!console_.is_interactive()) exit_code_ = interrupted_code;
-  return console_.is_interactive();
+  if (!interrupt_->came() || console_.is_interactive()) return true;
+  exit_code_ = interrupted_code;
+  return false;
 }
 
 bool Session::obey(const SlashCommand& command) {
@@ -106,7 +115,6 @@ bool Session::obey(const SlashCommand& command) {
     case Action::help: help(); break;
     case Action::clear:
       talk_.clear();
-      context_used_ = 0;
       console_.note("a new conversation");
       break;
     case Action::system: set_system(command.arguments); break;
@@ -148,6 +156,8 @@ void Session::answer(const TextRequest& request) {
                    .has_colour = console_.has_colour(),
                    .shows_reasoning = options_.shows_reasoning.value_or(console_.writes_to_terminal())});
   PreparedRequest prepared = model_->prepare(request);
+  prepared.generation.prompt = with_kept_tokens(model_->tokenizer(), prepared.generation.prompt, sequence_);
+  std::vector<TokenId> sequence = prepared.generation.prompt;
   const Answer answer = write_answer(*model_, std::move(prepared), *interrupt_, [&](const ReplyPart& part) {
     is_read_ = is_read_ && console_.write(view.show(part));
     return is_read_;
@@ -160,7 +170,8 @@ void Session::answer(const TextRequest& request) {
                 .tool_calls = answer.tool_calls,
                 .finish_reason = answer.finish_reason});
   tally_.add(answer);
-  context_used_ = answer.finished.prompt_tokens + static_cast<int>(answer.tokens.size());
+  for (const Sampled& sampled : answer.tokens) sequence.push_back(sampled.token);
+  sequence_ = std::move(sequence);
   if (options_.shows_stats && is_read_) console_.note(answer_line(answer));
 }
 

@@ -24,6 +24,9 @@ struct PlayOptions {
   bool shows_stats = true;
 };
 
+// A setting that would have no effect is not taken.
+[[noreturn]] void refuse_logprobs();
+
 class Session {
  public:
   Session(PlayOptions options, Console& console, std::vector<FoundModel> found);
@@ -67,8 +70,8 @@ class Session {
   std::unique_ptr<TextModel> model_;
   Talk talk_;
   Tally tally_;
-  int context_used_ = 0;
-  bool is_read_ = true;  // somebody still reads what is written
+  std::vector<TokenId> sequence_;  // prompt and answer of the last turn, as the engine remembers them
+  bool is_read_ = true;            // somebody still reads what is written
   int exit_code_ = 0;
 };
 

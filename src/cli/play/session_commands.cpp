@@ -78,6 +78,7 @@ void Session::set(const std::string& arguments) {
 
 void Session::set_named(const std::string& name, const std::string& value) {
   SamplingSettings& settings = options_.request.settings;
+  if (name == "logprobs" || name == "top_logprobs") refuse_logprobs();
   if (value.empty()) refuse(fmt::format("/set {}: no value", name), "/set lists the settings");
   // A quoted stop string may hold line breaks and spaces: "\n\n".
   const Json quoted = value.starts_with('"') ? Json::parse(value, nullptr, false) : Json();
@@ -110,7 +111,8 @@ void Session::show() const {
   std::string text = fmt::format("model     {} ({})\n", model_->name(), model_->architecture());
   text += fmt::format("path      {}\n", chosen_.path.string());
   text += fmt::format("format    {}\n", completes() ? "none: completes text" : model_->chat()->name());
-  text += fmt::format("context   {} of {} tokens in use\n", context_used_, model_->engine().context());
+  text += fmt::format("context   {} of {} tokens in use\n", talk_.turns().empty() ? 0 : sequence_.size(),
+                      model_->engine().context());
   text += fmt::format("system    {}\n", talk_.system().empty() ? "none" : talk_.system());
   text += fmt::format("turns     {}\n", talk_.turns().size());
   console_.say(text);

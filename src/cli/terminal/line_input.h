@@ -34,8 +34,8 @@ class LineInput {
 // `mode` must outlive it; it is in `keys` mode while reading and in `quiet` mode between.
 std::unique_ptr<LineInput> terminal_input(int input, int output, History history, TerminalMode& mode);
 
-// Lines as they come, without editing. A text that begins with """ goes on until it is closed. Prompts are
-// written to `output`, where there is one.
+// Lines as they come, without editing; a signal that is handled interrupts. A text that begins with """ goes
+// on until it is closed. Prompts are written to `output`, where there is one.
 std::unique_ptr<LineInput> plain_input(int input, std::optional<int> output);
 
 }  // namespace inferno::terminal
