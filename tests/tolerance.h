@@ -21,8 +21,4 @@ constexpr double relative_tolerance(DType type) {
 inline constexpr double float_weight_logits = 1e-3;
 inline constexpr double quantized_weight_logits = 2e-3;
 
-// The same tokens in other chunks or batches. One token and many may take different kernels, which round
-// activations differently where weights are quantized.
-inline constexpr double parity_logits = 2e-4;
-
 }  // namespace inferno

@@ -35,9 +35,11 @@ std::string shown(const std::vector<T>& values) {
 
 }  // namespace
 
-Config::Config(Values values, std::string origin, std::vector<std::string> others)
+Config::Config(Values values, std::string origin, std::vector<std::string> others,
+               std::vector<std::string> nulls)
     : values_(std::move(values)), origin_(std::move(origin)) {
   for (std::string& key : others) others_.insert(std::move(key));
+  for (std::string& key : nulls) nulls_.insert(std::move(key));
 }
 
 bool Config::has(std::string_view key) const {

@@ -20,12 +20,16 @@ class Config {
   using Values = std::map<std::string, Value, std::less<>>;
 
   // `origin` is the file's name, for messages. `others` are keys whose value is of no kind above (a list of
-  // objects, a list of mixed kinds): nobody can read them, but unread() names them.
-  explicit Config(Values values, std::string origin = "config.json", std::vector<std::string> others = {});
+  // objects, a list of mixed kinds): nobody can read them, but unread() names them. `nulls` are keys that are
+  // there and null.
+  explicit Config(Values values, std::string origin = "config.json", std::vector<std::string> others = {},
+                  std::vector<std::string> nulls = {});
 
   const std::string& origin() const { return origin_; }
   const Values& values() const { return values_; }
   bool has(std::string_view key) const;  // whatever kind its value is
+  // For the few keys where null says "none" and a missing key something else.
+  bool is_null(std::string_view key) const { return nulls_.contains(key); }
 
   // Required: a missing key, a wrong type or a value outside its range is Error{corrupt} naming it.
   int integer(std::string_view key) const;   // whole, 0 <= value <= 2^31 - 1
@@ -59,7 +63,7 @@ class Config {
 
   Values values_;
   std::string origin_;
-  std::set<std::string, std::less<>> others_;
+  std::set<std::string, std::less<>> others_, nulls_;
   mutable std::set<std::string, std::less<>> read_;  // one thread: describing a model is not concurrent
 };
 

@@ -117,11 +117,13 @@ class Flattener final : public JsonEvents {
       values.emplace(path_, *number);
     } else if (auto* text = std::get_if<std::string>(&value)) {
       values.emplace(path_, std::move(*text));
+    } else {
+      nulls.push_back(path_);
     }
   }
 
   Config::Values values;
-  std::vector<std::string> others;
+  std::vector<std::string> others, nulls;
 
  private:
   void open_object() { parents_.push_back(path_.size()); }
@@ -147,7 +149,8 @@ Config parse_config(std::string_view json, std::string origin) {
   Flattener flattener(origin);
   parse_json(json, origin, deepest, flattener);
   use_older_rope_names(flattener.values, flattener.others, origin);
-  return Config(std::move(flattener.values), std::move(origin), std::move(flattener.others));
+  return Config(std::move(flattener.values), std::move(origin), std::move(flattener.others),
+                std::move(flattener.nulls));
 }
 
 Config read_config(const std::filesystem::path& path) {

@@ -32,6 +32,8 @@ TEST(ConfigJson, FlattensObjectsWithDots) {
 TEST(ConfigJson, TreatsNullAsAbsent) {
   const Config c = parse(R"({"sliding_window": null, "rope_scaling": null, "n": 1})");
   EXPECT_FALSE(c.has("sliding_window"));
+  EXPECT_TRUE(c.is_null("sliding_window"));
+  EXPECT_FALSE(c.is_null("n") || c.is_null("missing"));
   EXPECT_THAT(c.unread(), ElementsAre("n"));
 }
 

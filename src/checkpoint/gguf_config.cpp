@@ -250,7 +250,8 @@ Config gguf_config(const GgufMetadata& metadata, const Checkpoint& tensors) {
   add_tokens_and_sampling(values, metadata);
   settle_gguf_rope(values, {.architecture = architecture, .origin = metadata.origin(), .tensors = tensors});
   add_family_constants(values, architecture);
-  return Config(std::move(values), metadata.origin(), std::move(others));
+  // A GGUF file that names no window has none, whatever the family's default is.
+  return Config(std::move(values), metadata.origin(), std::move(others), {"sliding_window"});
 }
 
 }  // namespace inferno

@@ -31,8 +31,9 @@ std::string as_markdown(const BenchReport& report) {
                      human_bytes(static_cast<double>(report.weight_bytes)),
                      human_bytes(static_cast<double>(report.token_bytes)), report.load_seconds);
   if (report.bandwidth > 0.0) {
-    out += fmt::format("read bandwidth {:.1f} GB/s with one thread, {:.1f} GB/s with {}\n",
-                       report.bandwidth_one_thread / 1e9, report.bandwidth / 1e9, report.threads);
+    out += fmt::format(
+        "read bandwidth {:.1f} GB/s with one thread, {:.1f} GB/s with {} (before and after the tests)\n",
+        report.bandwidth_one_thread / 1e9, report.bandwidth / 1e9, report.threads);
   }
   for (const std::string& note : report.notes) out += fmt::format("note: {}\n", note);
   out += "\n| test | batch | tok/s | ± | ms/step | GB/s | of bandwidth |\n|---|--:|--:|--:|--:|--:|--:|\n";

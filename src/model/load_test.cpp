@@ -108,6 +108,16 @@ TEST(Load, IgnoresKeysWithoutEffectAndReportsUnknownOnes) {
   EXPECT_THAT(model.report.notes[0], HasSubstr("colour_of_the_logo"));
 }
 
+TEST(Load, TakesMistralsWindowFromItsDefaultUnlessTheConfigSaysNull) {
+  const auto window = [](const std::string& config) {
+    const EditedCheckpoint checkpoint(config, config, "mistral");
+    return describe_model(checkpoint).spec.blocks[0].attention.window;
+  };
+  EXPECT_EQ(window(std::string(tiny_llama_config)), 4096);
+  EXPECT_EQ(window(with("sliding_window", "null")), 0);
+  EXPECT_EQ(window(with("sliding_window", "16")), 16);
+}
+
 TEST(Load, RefusesContradictionsWithTheirNumbers) {
   const std::string three_groups = with("num_key_value_heads", "3");
   EXPECT_THAT(refusal(EditedCheckpoint(tiny_llama_config, three_groups)), HasSubstr("3 key/value heads"));

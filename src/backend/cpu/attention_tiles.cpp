@@ -1,6 +1,9 @@
 // Attention with the vector kernel. A task is some query rows of one sequence and some key heads. A few rows
-// (decoding) take all heads at once, because a context is then read as it lies in memory; when there are
-// fewer tasks than threads, it is split and its parts are put together afterwards.
+// (decoding) take all heads at once, because a context is then read as it lies in memory.
+//
+// A context is cut into segments at fixed positions, each starts afresh, and they are put together in order.
+// So a query's result is the same bit for bit whoever shares its task, and however many threads share the
+// segments.
 #include <algorithm>
 #include <cmath>
 
@@ -10,14 +13,17 @@
 namespace inferno::cpu {
 namespace {
 
-constexpr int queries_at_once = 64;  // rows times heads: enough to pay for turning the keys
-constexpr int positions_worth_splitting = 256;
+constexpr int queries_at_once = 64;        // rows times heads: enough to pay for turning the keys
+constexpr int segment = 4 * attend_chunk;  // positions
 
 struct Task {
   int sequence;
   int kv_head, kv_heads;  // the first and how many
   int row, rows;          // of the batch
   int begin, end;         // positions that any of them sees
+
+  int first_segment() const { return begin / segment; }
+  int segments() const { return (end + segment - 1) / segment - first_segment(); }
 };
 
 struct Shape {
@@ -47,7 +53,7 @@ std::vector<Task> tasks_of(const AttentionCall& call, const Shape& shape, int th
     for (int row = starts[s]; row < starts[s + 1]; row += rows_at_once) {
       const int rows = std::min(rows_at_once, starts[s + 1] - row);
       const int begin = first_seen(call.spec, positions[row]), end = positions[row + rows - 1] + 1;
-      const std::int64_t parts = std::int64_t{sequences} * ((end - begin) / positions_worth_splitting);
+      const std::int64_t parts = std::int64_t{sequences} * ((end - begin) / segment);
       const bool whole = rows < rows_at_once && parts >= threads;
       const int heads = whole ? call.spec.kv_heads : 1;
       for (int h = 0; h < call.spec.kv_heads; h += heads)
@@ -84,24 +90,29 @@ struct Queries {
   }
 };
 
-// The queries of a task against its positions, from a fresh state: chunk by chunk for all heads.
-void run_task(const Compute& compute, const Task& task, const AttentionCall& call, const Matrix& qkv,
-              float* memory, float* scratch) {
-  const AttentionSpec& spec = call.spec;
-  const Shape shape(spec);
-  const Queries queries(task, call, qkv);
+void clear(const Task& task, const Shape& shape, float* memory) {
   const int of_head = shape.queries_of_head(task);
-  std::vector<AttendCall> heads;
   for (int h = 0; h < task.kv_heads; ++h) {
     const State state = state_of(memory, task, shape, h);
     std::fill_n(state.tops, of_head, -INFINITY);
     std::fill_n(state.totals, of_head, 0.0f);
     std::fill_n(state.sums, std::ptrdiff_t{of_head} * shape.padded, 0.0f);
+  }
+}
+
+// What a task's heads ask of the kernel, all but the positions and the state.
+std::vector<AttendCall> calls_of(const Task& task, const AttentionCall& call, const Queries& queries) {
+  const AttentionSpec& spec = call.spec;
+  const Shape shape(spec);
+  const int of_head = shape.queries_of_head(task);
+  std::vector<AttendCall> heads;
+  for (int h = 0; h < task.kv_heads; ++h) {
     const int offset = (task.kv_head + h) * spec.head_dim;
     heads.push_back({.queries = of_head,
                      .query = queries.query.data() + h * of_head,
                      .first = queries.first.data() + h * of_head,
                      .last = queries.last.data() + h * of_head,
+                     .first_known = task.begin,
                      .last_known = task.end,
                      .head_dim = spec.head_dim,
                      .scale = spec.scale,
@@ -110,23 +121,34 @@ void run_task(const Compute& compute, const Task& task, const AttentionCall& cal
                      .row_stride = call.cache.keys.cols,
                      .block_table = integers(call.group.block_table, task.sequence),
                      .block_size = call.step.block_size,
-                     .tops = state.tops,
-                     .totals = state.totals,
-                     .sums = state.sums,
-                     .padded_dim = shape.padded,
-                     .scratch = scratch});
+                     .padded_dim = shape.padded});
   }
-  const int step = task.kv_heads == 1 ? task.end - task.begin : attend_chunk;
-  for (int begin = task.begin; begin < task.end; begin += step) {
-    for (AttendCall& head : heads) {
+  return heads;
+}
+
+// The queries of a task against one segment, from a fresh state: chunk by chunk for all heads.
+void run_segment(const Compute& compute, const Task& task, const Shape& shape, std::vector<AttendCall>& heads,
+                 int index, float* memory, float* scratch) {
+  clear(task, shape, memory);
+  const int chunk = task.begin / attend_chunk * attend_chunk;  // the first that any query sees
+  const int from = std::max(chunk, index * segment), to = std::min(task.end, (index + 1) * segment);
+  const int step = task.kv_heads == 1 ? segment : attend_chunk;
+  for (int begin = from; begin < to; begin += step) {
+    for (int h = 0; h < task.kv_heads; ++h) {
+      const State state = state_of(memory, task, shape, h);
+      AttendCall& head = heads[static_cast<std::size_t>(h)];
       head.begin = begin;
-      head.end = std::min(task.end, begin + step);
+      head.end = std::min(to, begin + step);
+      head.tops = state.tops;
+      head.totals = state.totals;
+      head.sums = state.sums;
+      head.scratch = scratch;
       compute.kernels->attend(head);
     }
   }
 }
 
-// Adds another part of the same task's context.
+// Adds the next segment of a task's context.
 void merge(State to, State from, int queries, int padded) {
   for (int q = 0; q < queries; ++q) {
     const float top = std::max(to.tops[q], from.tops[q]);
@@ -137,6 +159,13 @@ void merge(State to, State from, int queries, int padded) {
     float* sum = to.sums + std::ptrdiff_t{q} * padded;
     const float* other = from.sums + std::ptrdiff_t{q} * padded;
     for (int d = 0; d < padded; ++d) sum[d] = keep * sum[d] + add * other[d];
+  }
+}
+
+void merge(const Task& task, const Shape& shape, float* to, float* from) {
+  for (int h = 0; h < task.kv_heads; ++h) {
+    merge(state_of(to, task, shape, h), state_of(from, task, shape, h), shape.queries_of_head(task),
+          shape.padded);
   }
 }
 
@@ -165,39 +194,48 @@ std::size_t scratch_size(const Shape& shape) {
   return static_cast<std::size_t>(shape.padded + 16) * attend_chunk;
 }
 
-// Each task's context in `parts` parts of whole chunks, side by side; then one thread for each task merges.
-void attend_split(const Compute& compute, Matrix out, Matrix qkv, const AttentionCall& call,
-                  const std::vector<Task>& tasks, int parts) {
+std::size_t aligned(std::size_t size) {
+  return (size + 15) / 16 * 16;
+}
+
+// All segments of a task, put together in `memory`; `spare` is room for one more state.
+void run_task(const Compute& compute, const Task& task, const AttentionCall& call, const Matrix& qkv,
+              float* memory, float* spare, float* scratch) {
   const Shape shape(call.spec);
-  std::size_t stride = 0;
-  for (const Task& task : tasks) stride = std::max(stride, (shape.state(task) + 15) / 16 * 16);
-  const auto total = static_cast<std::int64_t>(tasks.size()) * parts;
+  const Queries queries(task, call, qkv);
+  std::vector<AttendCall> heads = calls_of(task, call, queries);
+  for (int i = 0; i < task.segments(); ++i) {
+    run_segment(compute, task, shape, heads, task.first_segment() + i, i == 0 ? memory : spare, scratch);
+    if (i > 0) merge(task, shape, memory, spare);
+  }
+}
+
+// Every segment by itself, in any order; then one thread for each task puts them together.
+void attend_split(const Compute& compute, Matrix out, Matrix qkv, const AttentionCall& call,
+                  const std::vector<Task>& tasks, std::size_t state) {
+  const Shape shape(call.spec);
+  std::vector<int> first = {0};  // of each task, among all segments
+  for (const Task& task : tasks) first.push_back(first.back() + task.segments());
   float* states =
-      compute.scratch.shared(Scratch::Use::partial_attention, static_cast<std::size_t>(total) * stride);
-  compute.pool.parallel_for(total, 1, [&](const auto& range) {
+      compute.scratch.shared(Scratch::Use::partial_attention, static_cast<std::size_t>(first.back()) * state);
+  compute.pool.parallel_for(first.back(), 1, [&](const auto& range) {
     float* scratch = compute.scratch.own(range.worker, scratch_size(shape));
     for (auto i = range.begin; i < range.end; ++i) {
-      Task task = tasks[static_cast<std::size_t>(i / parts)];
-      const int chunks = (task.end - task.begin + attend_chunk - 1) / attend_chunk;
-      const int part = static_cast<int>(i % parts), first = task.begin;
-      task.begin = first + chunks * part / parts * attend_chunk;
-      task.end = std::min(task.end, first + chunks * (part + 1) / parts * attend_chunk);
-      run_task(compute, task, call, qkv, states + static_cast<std::size_t>(i) * stride, scratch);
+      const auto at = std::ranges::upper_bound(first, static_cast<int>(i)) - first.begin() - 1;
+      const Task& task = tasks[static_cast<std::size_t>(at)];
+      const Queries queries(task, call, qkv);
+      std::vector<AttendCall> heads = calls_of(task, call, queries);
+      const int index = task.first_segment() + static_cast<int>(i) - first[static_cast<std::size_t>(at)];
+      run_segment(compute, task, shape, heads, index, states + static_cast<std::size_t>(i) * state, scratch);
     }
   });
-  const auto count = static_cast<std::int64_t>(tasks.size());
-  compute.pool.parallel_for(count, 1, [&](const auto& range) {
-    for (auto t = range.begin; t < range.end; ++t) {
-      const Task& task = tasks[static_cast<std::size_t>(t)];
-      float* whole = states + static_cast<std::size_t>(t * parts) * stride;
-      for (int part = 1; part < parts; ++part) {
-        float* other = whole + static_cast<std::size_t>(part) * stride;
-        for (int h = 0; h < task.kv_heads; ++h) {
-          merge(state_of(whole, task, shape, h), state_of(other, task, shape, h), shape.queries_of_head(task),
-                shape.padded);
-        }
+  compute.pool.parallel_for(static_cast<std::int64_t>(tasks.size()), 1, [&](const auto& range) {
+    for (auto t = static_cast<std::size_t>(range.begin); t < static_cast<std::size_t>(range.end); ++t) {
+      float* whole = states + static_cast<std::size_t>(first[t]) * state;
+      for (int i = 1; i < tasks[t].segments(); ++i) {
+        merge(tasks[t], shape, whole, whole + static_cast<std::size_t>(i) * state);
       }
-      finish(out, task, call, whole);
+      finish(out, tasks[t], call, whole);
     }
   });
 }
@@ -211,22 +249,21 @@ void attend_tiles(const Compute& compute, Matrix out, Matrix qkv, const Attentio
   std::size_t state = 0;
   for (const Task& task : tasks) {
     longest = std::max(longest, task.end - task.begin);
-    state = std::max(state, shape.state(task));
+    state = std::max(state, aligned(shape.state(task)));
   }
   const auto count = static_cast<std::int64_t>(tasks.size());
-  const std::int64_t wanted = (compute.pool.threads() + count - 1) / std::max<std::int64_t>(1, count);
-  const auto parts = static_cast<int>(std::min<std::int64_t>(wanted, longest / positions_worth_splitting));
-  if (parts > 1) {
-    attend_split(compute, out, qkv, call, tasks, parts);
+  if (count < compute.pool.threads() && longest > segment) {
+    attend_split(compute, out, qkv, call, tasks, state);
     return;
   }
   const std::int64_t cost = std::int64_t{longest} * shape.padded * shape.group;
   compute.pool.parallel_for(count, grain_for(compute.pool, count, cost), [&](const auto& range) {
-    float* memory = compute.scratch.own(range.worker, scratch_size(shape) + state);
+    float* scratch = compute.scratch.own(range.worker, scratch_size(shape) + 2 * state);
+    float* memory = scratch + scratch_size(shape);
     for (auto i = range.begin; i < range.end; ++i) {
       const Task& task = tasks[static_cast<std::size_t>(i)];
-      run_task(compute, task, call, qkv, memory + scratch_size(shape), memory);
-      finish(out, task, call, memory + scratch_size(shape));
+      run_task(compute, task, call, qkv, memory, memory + state, scratch);
+      finish(out, task, call, memory);
     }
   });
 }

@@ -40,7 +40,8 @@ double read_bandwidth(int threads, std::size_t bytes) {
   const auto steps = static_cast<std::int64_t>(std::max<std::size_t>(1, bytes / step));
   const Buffer buffer = allocate(static_cast<std::size_t>(steps) * step, "the measurement of bandwidth");
   pool.parallel_for(steps, 1, [&](const ThreadPool::Range& range) {  // pages exist once they are written
-    std::memset(buffer.data() + static_cast<std::size_t>(range.begin) * step, 1, step);
+    std::memset(buffer.data() + static_cast<std::size_t>(range.begin) * step, 1,
+                static_cast<std::size_t>(range.end - range.begin) * step);
   });
   std::atomic<std::uint64_t> sink = 0;
   double best = 0.0;

@@ -24,7 +24,15 @@ struct IntegerTile {
   const float* scales = nullptr;        // [cols / 32, width]
   const float* sums16 = nullptr;        // [cols / 16, width]
   const float* sums32 = nullptr;        // [cols / 32, width]
+  // The same numbers as 256 * high + low, four columns in the order 0 2 1 3, and -128 times the sum of 32
+  // columns. Only for tiles of at most most_byte_tokens tokens.
+  const std::int32_t *low = nullptr, *high = nullptr;  // [cols / 4, width]
+  const std::int32_t* offsets = nullptr;               // [cols / 32, width]
 };
+inline constexpr int most_byte_tokens = 2;
+
+inline constexpr int columns_together =
+    1024;  // a multiple of every block: products of floats add up in such runs
 
 // out (16 columns) = start + panel * tile, for `blocks` blocks along the columns.
 struct PanelCall {
@@ -49,6 +57,7 @@ struct QuantizeCall {
   int width = 0;
   std::int32_t* pairs = nullptr;
   float *scales = nullptr, *sums16 = nullptr, *sums32 = nullptr;
+  std::int32_t *low = nullptr, *high = nullptr, *offsets = nullptr;
 };
 
 struct NormCall {
@@ -68,8 +77,8 @@ struct AttendCall {
   const float* const* query = nullptr;  // [queries] of head_dim
   const int* first = nullptr;           // [queries]: each sees positions first..last
   const int* last = nullptr;
-  int begin = 0, end = 0;  // whole chunks from the first call on, except for the last
-  int last_known = 0;      // positions below it have blocks: the next call's are asked for ahead
+  int begin = 0, end = 0;               // from a multiple of attend_chunk on
+  int first_known = 0, last_known = 0;  // positions from the one up to below the other have blocks
   int head_dim = 0;
   float scale = 0.0f;
   const float *keys = nullptr, *values = nullptr;  // of this head, at cache row 0

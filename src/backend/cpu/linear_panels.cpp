@@ -16,7 +16,6 @@ namespace inferno::cpu {
 namespace {
 
 constexpr int panels_at_once = 4;
-constexpr int columns_at_once = 1024;  // a multiple of every block
 
 struct Product {
   const Compute& compute;
@@ -117,7 +116,7 @@ void multiply_piece(const Product& product, const Piece& piece, int worker) {
 void multiply_panels_of(const Product& product, const Stretch& stretch, int begin, int end, int worker) {
   const int cols = stretch.weight->cols;
   const bool once = product.tiles.of_batch(stretch.batch_index).size() == 1;
-  const int step = once ? cols : columns_at_once;
+  const int step = once ? cols : columns_together;
   for (int at = begin; at < end; at += panels_at_once) {
     for (int from = 0; from < cols; from += step) {
       multiply_piece(product,

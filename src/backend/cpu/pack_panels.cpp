@@ -167,7 +167,10 @@ void put_block(Panel<B>* panel, const B& block, int b, int r) {
 }
 void put_block(Panel<Q8_0>* panel, const Q8_0& block, int b, int r) {
   panel[b].scales[r] = block.scale;
-  for (int i = 0; i < 32; ++i) panel[b].quants[i / 2][2 * r + i % 2] = block.quants[i];
+  constexpr int place[] = {0, 2, 1, 3};
+  for (int i = 0; i < 32; ++i) {
+    panel[b].quads[i / 4][4 * r + place[i % 4]] = static_cast<std::uint8_t>(block.quants[i] + 128);
+  }
 }
 void put_block(Panel<F32>* panel, const F32& block, int b, int r) {
   panel[b].values[r] = block.value;

@@ -46,7 +46,9 @@ struct Panel<blocks::Bf16> {
 template <>
 struct Panel<blocks::Q8_0> {
   std::uint16_t scales[panel_rows];
-  std::int8_t quants[16][2 * panel_rows];  // [pair][2 * row + column % 2]
+  // Numbers + 128, four columns in a 32-bit lane in the order 0 2 1 3: the lower bytes of the 16-bit lanes
+  // are one pair of columns, the upper bytes the next, and all together are what byte products want.
+  std::uint8_t quads[8][4 * panel_rows];
 };
 template <>
 struct Panel<blocks::Q4_0> {

@@ -11,16 +11,20 @@ constexpr std::size_t aligned(std::size_t floats) {
   return (floats + 15) / 16 * 16;
 }
 
-// Floats an IntegerTile takes: pairs, scales, sums of 16, sums of 32.
+// Floats an IntegerTile takes: pairs, scales, sums of 16, sums of 32, low and high bytes, offsets.
 struct IntegerShape {
-  std::size_t pairs, scales, sums16, sums32, end;
+  std::size_t pairs, scales, sums16, sums32, low, high, offsets, end;
   IntegerShape(int cols, int width) {
     const std::size_t elements = static_cast<std::size_t>(cols) * static_cast<std::size_t>(width);
     pairs = 0;
     scales = aligned(elements / 2);
     sums16 = scales + aligned(elements / 32);
     sums32 = sums16 + aligned(elements / 16);
-    end = sums32 + aligned(elements / 32);
+    low = sums32 + aligned(elements / 32);
+    const std::size_t in_bytes = width <= most_byte_tokens ? elements : 0;
+    high = low + aligned(in_bytes / 4);
+    offsets = high + aligned(in_bytes / 4);
+    end = offsets + aligned(in_bytes / 32);
   }
 };
 
@@ -84,7 +88,10 @@ void Tiles::fill(const Compute& compute, const Tile& tile, const Matrix& in, con
                                  .pairs = reinterpret_cast<std::int32_t*>(integers) + t,
                                  .scales = integers + shape.scales + t,
                                  .sums16 = integers + shape.sums16 + t,
-                                 .sums32 = integers + shape.sums32 + t});
+                                 .sums32 = integers + shape.sums32 + t,
+                                 .low = reinterpret_cast<std::int32_t*>(integers + shape.low) + t,
+                                 .high = reinterpret_cast<std::int32_t*>(integers + shape.high) + t,
+                                 .offsets = reinterpret_cast<std::int32_t*>(integers + shape.offsets) + t});
     }
     if (wanted.floats) {
       for (std::ptrdiff_t c = 0; c < cols_; ++c) values[c * tile.width + t] = row[c];
@@ -105,7 +112,10 @@ IntegerTile Tiles::integers(const Tile& tile, int column) const {
   return {.pairs = reinterpret_cast<const std::int32_t*>(base) + skip / 2,
           .scales = base + shape.scales + skip / 32,
           .sums16 = base + shape.sums16 + skip / 16,
-          .sums32 = base + shape.sums32 + skip / 32};
+          .sums32 = base + shape.sums32 + skip / 32,
+          .low = reinterpret_cast<const std::int32_t*>(base + shape.low) + skip / 4,
+          .high = reinterpret_cast<const std::int32_t*>(base + shape.high) + skip / 4,
+          .offsets = reinterpret_cast<const std::int32_t*>(base + shape.offsets) + skip / 32};
 }
 
 const float* Tiles::floats(const Tile& tile, int column) const {

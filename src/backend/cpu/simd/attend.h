@@ -11,7 +11,7 @@ namespace {
 
 inline constexpr int score_vectors = attend_chunk / lanes;
 
-// The cache rows of one chunk. Positions beyond `count` repeat the last one: they are read, never used.
+// The cache rows of one chunk. Positions that no query sees repeat a neighbour's row: read, never used.
 struct ChunkRows {
   int first = 0, count = 0;
   const float* keys[attend_chunk];
@@ -22,10 +22,11 @@ inline void find_rows(ChunkRows& rows, const AttendCall& call, int first) {
   const int left = call.last_known - first;
   rows.first = first;
   rows.count = left < attend_chunk ? left : attend_chunk;
-  int block = first / call.block_size, offset = first % call.block_size;
-  std::int64_t row = 0;
+  const int known = first < call.first_known ? call.first_known : first;
+  int block = known / call.block_size, offset = known % call.block_size;
+  std::int64_t row = static_cast<std::int64_t>(call.block_table[block]) * call.block_size + offset;
   for (int j = 0; j < attend_chunk; ++j) {
-    if (j < rows.count) {
+    if (j < rows.count && first + j >= known) {
       row = static_cast<std::int64_t>(call.block_table[block]) * call.block_size + offset;
       if (++offset == call.block_size) offset = 0, ++block;
     }

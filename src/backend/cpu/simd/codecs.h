@@ -70,11 +70,12 @@ struct TableStep {
 
 template <class M>
 struct ByteStep {
-  static constexpr int pairs = 1;
-  const std::int8_t* bytes;
+  static constexpr int pairs = 2;
+  typename M::Words bytes;  // each 128 too large
   template <int pair>
   typename M::Words words() const {
-    return M::widen(bytes);
+    const typename M::Words wide = pair == 0 ? M::both(bytes, M::words(0xFF)) : M::template right<8>(bytes);
+    return M::less(wide, M::words(128));
   }
 };
 
@@ -91,7 +92,7 @@ struct Codec<M, blocks::Q8_0> : HalfScales<M, Panel<blocks::Q8_0>> {
   static constexpr bool has_minimum = false;
   template <int step>
   static ByteStep<M> open(const P& panel, int) {
-    return {panel.quants[step]};
+    return {M::line(panel.quads[step])};
   }
 };
 

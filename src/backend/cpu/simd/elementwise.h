@@ -29,11 +29,30 @@ typename M::Floats exponential(typename M::Floats x) {
   return M::as_floats(M::add(M::as_ints(p), M::left_by(n, 23)));
 }
 
-// 32 columns: the largest becomes 32767. A group with an infinity or a NaN gets the scale NaN, so that it
-// shows in the output; one that is zero but for noise becomes zero.
+// A machine that multiplies bytes.
+template <class M>
+concept MultipliesBytes =
+    requires(typename M::Ints x, typename M::Words w, const std::int32_t* quad) { M::dot_bytes(x, w, quad); };
+
+// What byte products need of group g.
+template <class M>
+void store_bytes(const QuantizeCall& call, int g, typename M::Ints a, typename M::Ints b) {
+  const int quads = activation_group / 4;
+  alignas(64) std::int32_t low[quads], high[quads];
+  M::store_quads(low, high, a);
+  M::store_quads(low + quads / 2, high + quads / 2, b);
+  for (int q = 0; q < quads; ++q) {
+    call.low[(g * quads + q) * call.width] = low[q];
+    call.high[(g * quads + q) * call.width] = high[q];
+  }
+  call.offsets[g * call.width] = -128 * (M::total(a) + M::total(b));
+}
+
+// 32 columns: the largest becomes 32639, whose bytes are 127 and 127. A group with an infinity or a NaN gets
+// the scale NaN, so that it shows in the output; one that is zero but for noise becomes zero.
 template <class M>
 void quantize(const QuantizeCall& call) {
-  constexpr float largest_code = 32767.0f;
+  constexpr float largest_code = 32639.0f;
   constexpr int infinity = 0x7F800000;
   for (int g = 0; g < call.cols / activation_group; ++g) {
     const float* in = call.in + g * activation_group;
@@ -52,6 +71,9 @@ void quantize(const QuantizeCall& call) {
     call.sums16[2 * g * call.width] = scale * sum_a;
     call.sums16[(2 * g + 1) * call.width] = scale * sum_b;
     call.sums32[g * call.width] = scale * (sum_a + sum_b);
+    if constexpr (MultipliesBytes<M>) {
+      if (call.width <= most_byte_tokens) store_bytes<M>(call, g, qa, qb);
+    }
     std::int32_t* pairs = call.pairs + g * (activation_group / 2) * call.width;
     if (call.width == 1) {
       M::store_words(reinterpret_cast<std::int16_t*>(pairs), qa, qb);

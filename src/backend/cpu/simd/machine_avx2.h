@@ -19,6 +19,7 @@ struct Avx2 {
   };
   using Ints = Words;
 
+  static constexpr int float_chains = 1;  // sums for each token; two for each of 4 do not fit the registers
   static constexpr int attend_queries = 2, attend_vectors = 2;
 
   static __m256i at(const void* from) { return _mm256_loadu_si256(static_cast<const __m256i*>(from)); }
@@ -29,8 +30,8 @@ struct Avx2 {
     asm("" : "+x"(x.low), "+x"(x.high));  // see machine_avx512.h
     return x;
   }
-  static Words widen(const std::int8_t* from) {
-    return {_mm256_cvtepi8_epi16(half_at(from)), _mm256_cvtepi8_epi16(half_at(from + 16))};
+  static Words less(Words a, Words b) {
+    return {_mm256_sub_epi16(a.low, b.low), _mm256_sub_epi16(a.high, b.high)};
   }
   static Words words(int value) {
     const __m256i x = _mm256_set1_epi16(static_cast<short>(value));

@@ -16,6 +16,7 @@ struct Avx512 {
   using Words = __m512i;  // 32 int16
   using Ints = __m512i;   // 16 int32
 
+  static constexpr int float_chains = 2;  // sums for each token: two for each of 12 fit the registers
   // Accumulators of an attention tile, chosen to fit the registers.
   static constexpr int attend_queries = 4, attend_vectors = 4;
 
@@ -26,9 +27,7 @@ struct Avx512 {
     asm("" : "+v"(x));
     return x;
   }
-  static Words widen(const std::int8_t* from) {
-    return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
-  }
+  static Words less(Words a, Words b) { return _mm512_sub_epi16(a, b); }
   static Words words(int value) { return _mm512_set1_epi16(static_cast<short>(value)); }
   template <int count>
   static Words right(Words x) {

@@ -6,12 +6,13 @@
 
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd/codecs.h"
+#include "backend/cpu/simd/elementwise.h"
 
 namespace inferno::cpu {
 // NOLINTNEXTLINE: each including file must have a copy of its own, see kernels.h
 namespace {
 
-// Independent sums for each token: a few tokens alone do not fill the multiplier's pipeline.
+// Independent sums of whole numbers for each token: a few tokens alone do not fill the multiplier's pipeline.
 template <int width>
 inline constexpr int chains = width <= 2   ? 4
                               : width <= 4 ? 2
@@ -88,13 +89,43 @@ template <class M, class B, int width>
   });
 }
 
+template <class M, class B, int width>
+concept InBytes = MultipliesBytes<M> && std::same_as<B, blocks::Q8_0> && width <= most_byte_tokens;
+
+// The same by bytes: no number is widened. Weights are 128 too large, which the offset takes back.
+template <class M, int width>
+[[gnu::always_inline]] inline void multiply_bytes(typename M::Ints (&totals)[width],
+                                                  const Panel<blocks::Q8_0>& panel, const IntegerTile& tile,
+                                                  int group) {
+  constexpr int quads = activation_group / 4;
+  typename M::Ints low[width], high[width];
+  repeat<width>([&]<int t>() __attribute__((always_inline)) {
+    low[t] = M::ints(tile.offsets[group * width + t]);
+    high[t] = M::no_ints();
+  });
+  repeat<quads>([&]<int q>() __attribute__((always_inline)) {
+    const auto bytes = M::line(panel.quads[q]);
+    repeat<width>([&]<int t>() __attribute__((always_inline)) {
+      const int at = (group * quads + q) * width + t;
+      high[t] = M::dot_bytes(high[t], bytes, tile.high + at);
+      low[t] = M::dot_bytes(low[t], bytes, tile.low + at);
+    });
+  });
+  repeat<width>([&]<int t>()
+                    __attribute__((always_inline)) { totals[t] = M::add(M::left_by(high[t], 8), low[t]); });
+}
+
 // One unit: its products, then both scales and the minimum.
 template <class M, class B, int width>
 [[gnu::always_inline]] inline void add_unit(typename M::Floats (&sums)[width], const Panel<B>& panel, int u,
                                             const IntegerTile& tile, int group) {
   using C = Codec<M, B>;
   typename M::Ints totals[width];
-  multiply_unit<M, B, width>(totals, panel, u, tile.pairs + group * (C::unit / 2 * width));
+  if constexpr (InBytes<M, B, width>) {
+    multiply_bytes<M, width>(totals, panel, tile, group);
+  } else {
+    multiply_unit<M, B, width>(totals, panel, u, tile.pairs + group * (C::unit / 2 * width));
+  }
   const auto scale = C::scale(panel, u);
   repeat<width>([&]<int t>() __attribute__((always_inline)) {
     const int scale_at = group * C::unit / activation_group * width + t;
@@ -152,38 +183,44 @@ typename M::Floats column_of(const Panel<blocks::Bf16>& panel) {
   return column == 0 ? M::even_bf16(line) : M::odd_bf16(line);
 }
 
+// Columns [0, blocks * columns) of a tile, in as many sums for each token as the machine has registers for
+// with its widest tile: a token's result must not depend on how many others there are.
+template <class M, HasPanel B, int width>
+[[gnu::always_inline]] inline void add_columns(typename M::Floats (&sums)[width], const Panel<B>* panel,
+                                               const float* in, int blocks, bool asks_ahead) {
+  constexpr int ways = M::float_chains, columns = panel_columns<B>;
+  constexpr int stride = ways > columns ? ways / columns : 1;  // blocks in one step
+  typename M::Floats others[ways][width];                      // the first stays unused
+  repeat<ways * width>([&]<int i>() { others[i / width][i % width] = M::no_floats(); });
+  const auto step = [&]<int c>() __attribute__((always_inline)) {
+    const auto weights = column_of<M, c % columns>(panel[c / columns]);
+    repeat<width>([&]<int t>() __attribute__((always_inline)) {
+      auto& sum = c % ways == 0 ? sums[t] : others[c % ways][t];
+      sum = M::fma(weights, M::floats(in[c * width + t]), sum);
+    });
+  };
+  for (; blocks >= stride; blocks -= stride, panel += stride, in += stride * columns * width) {
+    if (asks_ahead) prefetch<stride * sizeof(Panel<B>)>(panel);
+    repeat<stride * columns>(step);
+  }
+  for (; blocks > 0; --blocks, ++panel, in += columns * width) repeat<columns>(step);
+  repeat<(ways - 1) * width>(
+      [&]<int i>() { sums[i % width] = M::plus(sums[i % width], others[1 + i / width][i % width]); });
+}
+
+// The sums are put together after every `columns_together`, be they of one call or of several.
 template <class M, HasPanel B, int width>
 void multiply_floats(const PanelCall& call) {
-  constexpr int ways = chains<width>;
-  constexpr int columns = panel_columns<B>;
-  constexpr int stride = ways > columns ? ways / columns : 1;  // blocks in one step
+  constexpr int columns = panel_columns<B>, at_once = columns_together / columns;
   const auto* panel = reinterpret_cast<const Panel<B>*>(call.panel);
-  const float* in = call.floats;
-  typename M::Floats parts[ways][width];
-  begin_sums<M>(parts[0], call);
-  repeat<(ways - 1) * width>([&]<int i>() { parts[1 + i / width][i % width] = M::no_floats(); });
-  int b = 0;
-  for (; b + stride <= call.blocks; b += stride, in += stride * columns * width) {
-    if (width > 2 || call.asks_ahead) prefetch<stride * sizeof(Panel<B>)>(panel + b);
-    repeat<stride * columns>([&]<int c>() __attribute__((always_inline)) {
-      const auto weights = column_of<M, c % columns>(panel[b + c / columns]);
-      repeat<width>([&]<int t>() __attribute__((always_inline)) {
-        parts[c % ways][t] = M::fma(weights, M::floats(in[c * width + t]), parts[c % ways][t]);
-      });
-    });
+  typename M::Floats sums[width];
+  begin_sums<M>(sums, call);
+  for (int b = 0; b < call.blocks; b += at_once) {
+    const int blocks = call.blocks - b < at_once ? call.blocks - b : at_once;
+    add_columns<M, B, width>(sums, panel + b, call.floats + std::ptrdiff_t{b} * columns * width, blocks,
+                             width > 2 || call.asks_ahead);
   }
-  for (; b < call.blocks; ++b, in += columns * width) {
-    repeat<columns>([&]<int c>() __attribute__((always_inline)) {
-      const auto weights = column_of<M, c>(panel[b]);
-      repeat<width>([&]<int t>() __attribute__((always_inline)) {
-        parts[0][t] = M::fma(weights, M::floats(in[c * width + t]), parts[0][t]);
-      });
-    });
-  }
-  repeat<width>([&]<int t>() {
-    for (int way = 1; way < ways; ++way) parts[0][t] = M::plus(parts[0][t], parts[way][t]);
-  });
-  end_sums<M>(parts[0], call);
+  end_sums<M>(sums, call);
 }
 
 template <class M, HasPanel B, int width>
