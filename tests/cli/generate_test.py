@@ -197,6 +197,17 @@ class OnATerminal(Scene):
             terminal.close()
         self.assertNotIn(b"\x1b]", terminal.raw)
 
+    def test_text_streams_by_default(self):
+        long = ("-n", "4000", "--ignore-eos", "--temperature", "0", "--device", "cpu", "--stop", "never")
+        terminal = Terminal([PROGRAM, "generate", "Hello", "-m", str(models.LLAMA), *long], environment())
+        try:
+            terminal.wait_for(r"device: .*\n.{10}")
+            self.assertIsNone(terminal.status)
+            terminal.send("\x03")
+            self.assertEqual(terminal.ended(), 130)
+        finally:
+            terminal.close()
+
     def test_a_missing_prompt_is_said_at_once(self):
         terminal = Terminal([PROGRAM, "generate", "-m", str(models.LLAMA)], environment())
         try:

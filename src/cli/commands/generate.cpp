@@ -166,8 +166,8 @@ void add_input_options(CLI::App& command, GenerateOptions& options) {
   command.add_option("--system", options.system, "the system prompt; implies --chat");
   command.add_option("--reasoning-effort", options.request.reasoning_effort,
                      "with --chat: low, medium or high");
-  command.add_flag("--think,!--no-think", options.request.think,
-                   "with --chat: reason before answering, or not");
+  add_switch(command, "--think,!--no-think", options.request.think,
+             "with --chat: reason before answering, or not");
   command.add_flag("--parse-special", options.request.parse_special,
                    "control tokens in the prompt are control tokens, not text");
   command.parse_complete_callback([&options, argument, prompt] {
@@ -183,8 +183,8 @@ void generate(CLI::App& app) {
       app.add_subcommand("generate", "Write text from a prompt, or answer a file of requests");
   const auto options = std::make_shared<GenerateOptions>();
   add_input_options(*command, *options);
-  CLI::Option* stream = command->add_flag("--stream,!--no-stream", options->stream,
-                                          "show text as it is made; the default on a terminal");
+  CLI::Option* stream = add_switch(*command, "--stream,!--no-stream", options->stream,
+                                   "show text as it is made; the default on a terminal");
   command
       ->add_flag("--json", options->json, "the result as JSON, with counts, timings, seed and finish reason")
       ->excludes(stream);

@@ -24,9 +24,9 @@ void play(CLI::App& app) {
                       "a model directory, a .gguf file, or the name of a model on this machine");
   command->add_option("--system", options->system, "the system prompt");
   command->add_option("--reasoning-effort", options->request.reasoning_effort, "low, medium or high");
-  command->add_flag("--think,!--no-think", options->request.think, "reason before answering, or not");
-  command->add_flag("--show-reasoning,!--hide-reasoning", options->shows_reasoning,
-                    "show what the model thinks; the default on a terminal");
+  add_switch(*command, "--think,!--no-think", options->request.think, "reason before answering, or not");
+  add_switch(*command, "--show-reasoning,!--hide-reasoning", options->shows_reasoning,
+             "show what the model thinks; the default on a terminal");
   command->add_flag("!--no-stats", options->shows_stats, "no line of figures after each answer");
   add_sampling_options(*command, options->request.settings);
   add_text_model_options(*command, options->text_model);

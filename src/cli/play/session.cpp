@@ -36,7 +36,10 @@ int Session::run() {
   load(chosen_);
   greet();
   while (is_read_) {
-    if (!take(console_.read({.prompts = console_.prompts()}))) break;
+    if (!take(console_.read({.prompts = console_.prompts(), .is_remembered = true, .was_interrupted = [this] {
+                               return interrupt_->came();
+                             }})))
+      break;
   }
   return exit_code_;
 }
@@ -50,7 +53,8 @@ bool Session::choose() {
   while (true) {
     terminal::Prompts prompts = console_.prompts();
     prompts.first = "number or name: ";
-    const terminal::Entry entry = console_.read({.prompts = prompts, .is_remembered = false});
+    const terminal::Entry entry =
+        console_.read({.prompts = prompts, .is_remembered = false, .was_interrupted = [] { return false; }});
     if (entry.kind != terminal::EntryKind::text) return false;
     if (const FoundModel* model = chosen_model(entry.text, found_)) {
       chosen_ = {model->name, model->path};

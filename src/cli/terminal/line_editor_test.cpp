@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 namespace inferno::terminal {
 namespace {
 
@@ -106,6 +108,52 @@ TEST(LineEditor, KeepsColumnsOfWideCharacters) {
   LineEditor editor;
   type(editor, "日本語\x1b\rab\x1b[A");
   EXPECT_EQ(editor.cursor(), std::string("日").size());
+}
+
+TEST(LineEditor, SurvivesAnyBytesWithACleanTextAndACursorBetweenCharacters) {
+  std::mt19937 random(11);
+  const std::vector<std::string> pieces = {"a",
+                                           " ",
+                                           "日",
+                                           "e\u0301",
+                                           "\x1b[A",
+                                           "\x1b[D",
+                                           "\x1b[C",
+                                           "\x1b[3~",
+                                           "\x7f",
+                                           "\x17",
+                                           "\x15",
+                                           "\x0b",
+                                           "\x19",
+                                           "\x01",
+                                           "\x05",
+                                           "\x1b\r",
+                                           "\x1b[200~",
+                                           "\x1b[201~",
+                                           "\xff",
+                                           "\xe6\x97",
+                                           "\x1b",
+                                           "\x1b[",
+                                           "\x9b",
+                                           "\t",
+                                           "\x1b"
+                                           "b",
+                                           "\x10",
+                                           "\x0e"};
+  for (int scene = 0; scene < 500; ++scene) {
+    LineEditor editor({"old", "older\nlines"});
+    KeyDecoder decoder;
+    for (int key = 0; key < 60; ++key) {
+      for (const Key& found : decoder.push(pieces[random() % pieces.size()])) editor.apply(found);
+      if (random() % 8 == 0) {
+        for (const Key& found : decoder.flush()) editor.apply(found);
+      }
+      ASSERT_LE(editor.cursor(), editor.text().size());
+      ASSERT_EQ(clean_input(editor.text()), editor.text());
+      ASSERT_EQ(clean_input(editor.text().substr(0, editor.cursor())),
+                editor.text().substr(0, editor.cursor()));
+    }
+  }
 }
 
 TEST(Quotes, KeepWhatStandsAroundThem) {

@@ -17,21 +17,16 @@ namespace inferno::terminal {
 namespace {
 
 // Long enough for a slow line to deliver an arrow key whole, short enough for a person.
-constexpr int escape_patience_ms = 60;
+constexpr int escape_patience_ms = 60, interrupt_patience_ms = 100;
 constexpr std::size_t longest_entry = std::size_t{64} << 20;
 
-constexpr ssize_t nothing_yet = -1, signalled = -2;
-
-// Waits for bytes; 0 when there will be none, otherwise one of the above when `patience_ms` (-1: for ever)
-// ran out or a signal came.
+// Waits for bytes; 0 when there will be none, -1 when `patience_ms` (-1: for ever) ran out or a signal came.
 ssize_t read_some(int input, std::array<char, 4096>& buffer, int patience_ms) {
   pollfd waiting = {.fd = input, .events = POLLIN, .revents = 0};
   const int ready = ::poll(&waiting, 1, patience_ms);
-  if (ready < 0 && errno == EINTR) return signalled;
-  if (ready <= 0) return nothing_yet;
+  if (ready <= 0) return -1;
   const ssize_t count = ::read(input, buffer.data(), buffer.size());
-  if (count < 0 && errno == EINTR) return signalled;
-  if (count < 0 && errno == EAGAIN) return nothing_yet;
+  if (count < 0 && (errno == EINTR || errno == EAGAIN)) return -1;
   return count < 0 ? 0 : count;  // a terminal that is gone is the end of input
 }
 
@@ -128,8 +123,8 @@ class PlainInput : public LineInput {
     bool any = false;
     while (true) {
       if (output_) write_out(*output_, any ? question.prompts.next : question.prompts.first);
-      const auto line = read_line();
-      if (was_signalled_) return {EntryKind::interrupted, {}};
+      const auto line = read_line(question);
+      if (question.was_interrupted()) return {EntryKind::interrupted, {}};
       if (!line) break;
       text += any ? "\n" + *line : *line;
       any = true;
@@ -139,7 +134,8 @@ class PlainInput : public LineInput {
   }
 
  private:
-  std::optional<std::string> read_line() {
+  // nullopt at the end of input and after an interrupt.
+  std::optional<std::string> read_line(const Question& question) {
     std::array<char, 4096> buffer{};
     std::size_t searched = 0;
     while (true) {
@@ -155,9 +151,9 @@ class PlainInput : public LineInput {
         fail(ErrorKind::invalid_request,
              fmt::format("standard input: expected lines of at most {} bytes", longest_entry));
       }
-      const ssize_t count = read_some(input_, buffer, -1);
-      was_signalled_ = count == signalled;
-      if (was_signalled_) return std::nullopt;
+      // An interrupt may come just before the wait, hence not for ever.
+      const ssize_t count = read_some(input_, buffer, interrupt_patience_ms);
+      if (question.was_interrupted()) return std::nullopt;
       if (count == 0) is_over_ = true;
       if (count > 0) held_.append(buffer.data(), static_cast<std::size_t>(count));
     }
@@ -166,7 +162,7 @@ class PlainInput : public LineInput {
   int input_;
   std::optional<int> output_;
   std::string held_;
-  bool is_over_ = false, was_signalled_ = false;
+  bool is_over_ = false;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // One entry from the user: with the line editor on a terminal, line by line from a pipe.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +24,8 @@ struct Entry {
 struct Question {
   Prompts prompts;
   bool is_remembered = true;  // the entry goes to the history
+  // Asked while waiting for a plain line; on an edited one Ctrl-C is a key.
+  std::function<bool()> was_interrupted = [] { return false; };
 };
 
 class LineInput {
@@ -34,7 +37,7 @@ class LineInput {
 // `mode` must outlive it; it is in `keys` mode while reading and in `quiet` mode between.
 std::unique_ptr<LineInput> terminal_input(int input, int output, History history, TerminalMode& mode);
 
-// Lines as they come, without editing; a signal that is handled interrupts. A text that begins with """ goes
+// Lines as they come, without editing. A text that begins with """ goes
 // on until it is closed. Prompts are written to `output`, where there is one.
 std::unique_ptr<LineInput> plain_input(int input, std::optional<int> output);
 
