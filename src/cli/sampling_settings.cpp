@@ -119,11 +119,11 @@ void assign(const Field& field, std::optional<int>& to, const Json& value) {
 
 void assign(const Field& field, std::optional<std::int64_t>& to, const Json& value) {
   // Not through double, which would round large seeds.
-  const bool is_random = value == -1;
-  const bool fits = value.is_number_unsigned() &&
-                    value.get<std::uint64_t>() <= std::uint64_t{std::numeric_limits<std::int64_t>::max()};
-  if (!is_random && !fits)
+  const bool too_large = value.is_number_unsigned() &&
+                         value.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()};
+  if (!value.is_number_integer() || too_large || value.get<std::int64_t>() < -1) {
     refuse(field, "a whole number from 0 to 2^63 - 1, or -1 for another each time", value);
+  }
   to = value.get<std::int64_t>();
 }
 

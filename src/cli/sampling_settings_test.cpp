@@ -83,6 +83,8 @@ TEST(SamplingSettings, KeepEveryDigitOfASeed) {
   SamplingSettings settings;
   EXPECT_TRUE(set_sampling(settings, "seed", largest));
   EXPECT_EQ(sampling_of(settings).seed, 9223372036854775807u);
+  EXPECT_TRUE(set_sampling(settings, "seed", std::int64_t{7}));  // signed, as our own parser has them
+  EXPECT_EQ(sampling_of(settings).seed, 7u);
   EXPECT_TRUE(set_sampling(settings, "seed", -1));
   EXPECT_EQ(sampling_of(settings).seed, std::nullopt);
   EXPECT_NE(refusal("seed", Json::parse("9223372036854775808")), "");

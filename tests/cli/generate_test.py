@@ -235,9 +235,16 @@ class Batches(Scene):
             self.assertEqual(results[number]["text"], alone["text"])
 
     def test_take_flags_as_defaults_and_keep_ids(self):
-        results, _ = self.batch([{"id": "a", "prompt": "x"}, {"id": 2, "prompt": "x", "max_tokens": 1}],
-                                "-m", models.LLAMA, "-n", "4", "--temperature", "0", "--ignore-eos")
-        self.assertEqual([(one["id"], one["completion_tokens"]) for one in results], [("a", 4), (2, 1)])
+        results, _ = self.batch([{"id": "a", "prompt": "x", "seed": 7}, {"id": 2, "prompt": "x", "max_tokens": 1}],
+                                "-m", models.LLAMA, "-n", "4", "--temperature", "1", "--ignore-eos", "--seed", "5")
+        self.assertEqual([(one["id"], one["completion_tokens"], one["seed"]) for one in results], [("a", 4, 7), (2, 1, 5)])
+
+    def test_know_every_key(self):
+        line = {"prompt": "x", "max_tokens": 2, "temperature": 0.5, "top_k": 5, "top_p": 0.9, "min_p": 0.01, "typical_p": 0.95,
+                "repeat_penalty": 1.1, "presence_penalty": 0.1, "frequency_penalty": -0.1, "seed": 3, "stop": ["never", "ever"],
+                "ignore_eos": True, "logit_bias": {"5": -1.5}, "logprobs": 1, "parse_special": False, "custom_id": "x"}
+        results, _ = self.batch([line], "-m", models.LLAMA)
+        self.assertEqual((results[0]["completion_tokens"], results[0]["id"], len(results[0]["logprobs"]["content"])), (2, "x", 2))
 
     def test_report_bad_lines_in_their_places_and_end_with_1(self):
         good = {"prompt": "x", "max_tokens": 2, "temperature": 0}
