@@ -56,7 +56,7 @@ class CheckDocs(unittest.TestCase):
 
 
 class CheckConformance(unittest.TestCase):
-    def problems(self, cases, models=("qwen2",), files=("llama-Q4_K_M",)):
+    def problems(self, cases, models=("qwen2",), files=("llama-Q4_K_M",), harmony=()):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             for model in models:
@@ -64,6 +64,9 @@ class CheckConformance(unittest.TestCase):
             (root / "reference/gguf").mkdir(parents=True, exist_ok=True)
             for file in files:
                 (root / "reference/gguf" / f"{file}.gguf").touch()
+            (root / "reference/harmony").mkdir(parents=True, exist_ok=True)
+            for text in harmony:
+                (root / "reference/harmony" / f"{text}.txt").touch()
             (root / "tests.xml").write_text(f"<testsuite>{cases}</testsuite>")
             return list(check_conformance.problems_in(root / "tests.xml", root))
 
@@ -80,6 +83,12 @@ class CheckConformance(unittest.TestCase):
 
     def test_a_model_without_a_test_is_reported(self):
         self.assertIn("qwen3: no passed test", self.problems(self.passed, models=("qwen2", "qwen3"))[0])
+
+    def test_a_harmony_text_without_a_test_is_reported_unless_it_is_an_exception(self):
+        texts = ("test_no_tools", "test_browser_tool_only", "test_keep_analysis_between_finals")
+        self.assertEqual([problem.split(":")[0] for problem in self.problems(self.passed, harmony=texts)], ["test_no_tools"])
+        named = self.case("Reference/HarmonyRendering.Writes/test_no_tools")
+        self.assertEqual(self.problems(self.passed + named, harmony=texts), [])
 
     def test_a_failed_test_does_not_count(self):
         self.assertEqual(len(self.problems(self.case("A/G.A/qwen2", "<failure/>"), files=())), 1)

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "text/utf8.h"
+
 namespace inferno::harmony {
 namespace {
 
@@ -40,11 +42,26 @@ std::string_view first_word(std::string_view text) {
   return text.substr(0, end);
 }
 
-struct Parts {
-  std::string_view author;
-  std::string_view channel;
-  std::string_view recipient;
-};
+bool is_content_type(std::string_view word) {
+  return std::all_of(word.begin(), word.end(), [](char byte) {
+    return (byte >= 'a' && byte <= 'z') || (byte >= '0' && byte <= '9') || byte == '/' || byte == '+' ||
+           byte == '-' || byte == '.';
+  });
+}
+
+// What is neither the recipient nor a content type, which stands alone and behind one of them.
+std::string stray_words(std::vector<std::string_view> words, std::string_view recipient, bool has_channel) {
+  std::erase_if(words, [&](std::string_view word) { return word == recipient || word.starts_with("to="); });
+  const bool may_have_type = has_channel || !recipient.empty();
+  if (may_have_type && words.size() == 1 && is_content_type(words.front())) return {};
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
+// Headers are bytes; names and warnings must be text.
+std::string as_text(std::string_view bytes) {
+  std::string copy(bytes);
+  return utf8::take_all(copy, Replacement::per_character);
+}
 
 std::string_view recipient_in(const std::vector<std::string_view>& words, const KnowsFunction& knows) {
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -108,24 +125,34 @@ Address Header::address(const KnowsFunction& knows) const {
   if (!back.empty()) words.insert(words.end(), back.begin() + 1, back.end());
   std::string_view recipient = recipient_in(words, knows);
 
+  const auto type = words_of(type_);
+  if (type.size() > 1) words.insert(words.end(), type.begin() + 1, type.end());
+
   Address address;
+  address.stray = stray_words(words, recipient, has_channel_);
+  if (!address.stray.empty()) address.warning = "the model wrote text into a message's header";
   if (author != "assistant" && !author.starts_with("assistant:")) {
-    address.warning = fmt::format("the model wrote a message of \"{}\"", author);
+    address.warning = fmt::format("the model wrote a message of \"{}\"", as_text(author));
     return address;
   }
   if (!recipient.empty() && recipient != "all" && recipient != "user" && recipient != "assistant") {
     if (recipient.starts_with("functions.")) recipient.remove_prefix(10);
+    if (recipient.empty()) {
+      address.warning = "the model called a function without naming it";
+      return address;
+    }
     address.destination = Destination::tool_call;
-    address.function = recipient;
+    address.function = as_text(recipient);
     if (!knows(recipient)) {
-      address.warning = fmt::format("the model called \"{}\", which was not offered", recipient);
+      address.warning = fmt::format("the model called \"{}\", which was not offered", address.function);
     }
     return address;
   }
   if (channel == "analysis") address.destination = Destination::reasoning;
   if (channel.empty()) address.warning = "the model wrote a message without a channel";
   if (!channel.empty() && !is_channel(channel)) {
-    address.warning = fmt::format("the model wrote to the channel \"{}\", which does not exist", channel);
+    address.warning =
+        fmt::format("the model wrote to the channel \"{}\", which does not exist", as_text(channel));
   }
   return address;
 }

@@ -13,6 +13,7 @@ enum class Destination { content, reasoning, tool_call };
 struct Address {
   Destination destination = Destination::content;
   std::string function;  // for tool_call, without "functions."
+  std::string stray;     // words that have no place in a header, and hence are text
   std::string warning;   // empty when the header is as it should be
 };
 

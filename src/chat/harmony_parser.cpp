@@ -95,6 +95,10 @@ class HarmonyParser : public ReplyParser {
     }
     const Address address = header_.address(knows());
     if (!address.warning.empty()) parts_.warning(address.warning);
+    open_body(Destination::content);
+    write(address.stray);
+    send(utf8::take_all(held_, replacement_));
+    held_.clear();
     open_body(address.destination);
     if (destination_ != Destination::tool_call) return;
     ++call_;

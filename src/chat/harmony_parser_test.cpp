@@ -100,6 +100,17 @@ TEST(HarmonyParser, SendsAHeaderWithoutMessageTokenToItsChannel) {
             (Reply{"to=functions.get_weather {}", "", {}, {no_header}}));
 }
 
+TEST(HarmonyParser, KeepsTextInsideAHeader) {
+  EXPECT_EQ(reply_to("<|channel|>final Well, yes<|message|>I do.<|return|>"),
+            (Reply{"Well, yesI do.", "", {}, {"the model wrote text into a message's header"}}));
+  EXPECT_EQ(reply_to("<|channel|>analysis Hm!<|message|>I see.<|end|>"),
+            (Reply{"Hm!", "I see.", {}, {"the model wrote text into a message's header"}}));
+}
+
+TEST(HarmonyParser, KeepsAWordInFrontOfAMessage) {
+  EXPECT_EQ(reply_to("hello<|message|> there<|end|>").content, "hello there");
+}
+
 TEST(HarmonyParser, WarnsOfARunawayHeaderThatHoldsNoText) {
   EXPECT_EQ(reply_to("<|channel|>final"), (Reply{"", "", {}, {no_header}}));
   EXPECT_EQ(reply_to("<|channel|>fin"), (Reply{"fin", "", {}, {no_header}}));
@@ -131,6 +142,8 @@ TEST(HarmonyParser, ShowsMessagesOfUnknownAuthorsAndChannelsAsContent) {
             (Reply{"yellow", "", {}, {"the model wrote to the channel \"banana\", which does not exist"}}));
   EXPECT_EQ(reply_to("<|message|>bare<|end|>"),
             (Reply{"bare", "", {}, {"the model wrote a message without a channel"}}));
+  EXPECT_EQ(reply_to("<|channel|>commentary to=functions.<|message|>{}<|call|>"),
+            (Reply{"{}", "", {}, {"the model called a function without naming it"}}));
   EXPECT_EQ(reply_to("<|start|>user<|message|>me<|end|>"),
             (Reply{"me", "", {}, {"the model wrote a message of \"user\""}}));
   EXPECT_EQ(reply_to("<|start|>functions.f to=assistant<|channel|>commentary<|message|>21<|end|>"),
@@ -149,6 +162,13 @@ TEST(HarmonyParser, ReplacesBrokenCharactersAndHoldsUnfinishedOnes) {
   EXPECT_EQ(reply.content, "ü");
   tokens.push_back(umlaut[0]);
   EXPECT_EQ(reply_to(tokens).content, "\xEF\xBF\xBD");
+}
+
+TEST(HarmonyParser, NamesFunctionsInTextEvenWhenTheHeaderIsNone) {
+  std::vector<TokenId> tokens = vocabulary().encode_prompt("<|channel|>commentary to=functions.");
+  tokens.push_back(vocabulary().encode("ü")[0]);  // half a character
+  for (const TokenId token : vocabulary().encode_prompt("<|message|>{}<|call|>")) tokens.push_back(token);
+  EXPECT_EQ(reply_to(tokens).calls, (std::vector<Call>{{"\xEF\xBF\xBD", "{}"}}));
 }
 
 TEST(HarmonyParser, SurvivesTokensOutsideTheVocabulary) {

@@ -43,7 +43,8 @@ TEST(SafetensorsHeader, PlacesTensorsInTheFile) {
     EXPECT_EQ(tensor.shape, expected.shape);
     EXPECT_EQ(tensor.type->name, expected.dtype);
     ASSERT_EQ(tensor.bytes, expected.bytes.size());
-    EXPECT_EQ(std::memcmp(image.data() + tensor.offset, expected.bytes.data(), tensor.bytes), 0);
+    EXPECT_TRUE(std::equal(expected.bytes.begin(), expected.bytes.end(),
+                           image.begin() + static_cast<std::ptrdiff_t>(tensor.offset)));
   }
 }
 

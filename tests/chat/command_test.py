@@ -87,6 +87,35 @@ class TemplateCommand(unittest.TestCase):
         self.write("m/tokenizer_config.json", {"added_tokens_decoder": {"1": {"content": "<|im_start|>"}, "2": {"content": "<|im_end|>"}}})
         self.expect_text("<|im_start|>user\nHi <|im_end|><|im_end|>\n", self.folder / "m")
 
+    def test_writes_harmony_natively_for_its_vocabulary_alone(self):
+        vocabulary = SHARED / "reference/tokenizers/gpt-oss/tokenizer.json"
+        if not vocabulary.is_file():
+            self.skipTest("no ../shared/reference/tokenizers/gpt-oss")
+        (self.folder / "m").mkdir()
+        (self.folder / "m/tokenizer.json").symlink_to(vocabulary)
+        harmony = ("<|start|>system<|message|>You are ChatGPT, a large language model trained by OpenAI.\nKnowledge cutoff: 2024-06\n"
+                   "Current date: 2025-08-05\n\nReasoning: high\n\n# Valid channels: analysis, commentary, final. Channel must be "
+                   "included for every message.<|end|><|start|>user<|message|>Hi <|im_end|><|end|><|start|>assistant")
+        conversation = {**HELLO, "reasoning_effort": "high", "add_generation_prompt": True}
+        self.expect_text(harmony, self.folder / "m", conversation, "--now", "2025-08-05")
+        template = self.write("m/chat_template.jinja", "{#- <|channel|> -#}own")
+        self.expect_text(harmony, self.folder / "m", conversation, "--now", "2025-08-05")
+        self.expect_text("own", template, conversation)
+        self.expect_refusal(2, "messages[0].role", self.folder / "m", {"messages": [{"role": "robot"}]})
+        (self.folder / "m/tokenizer.json").unlink()
+        self.expect_text("own", self.folder / "m", conversation)
+
+    def test_uses_the_own_template_of_a_small_model_with_channels(self):
+        self.write("m/tokenizer.json", {"added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})
+        self.write("m/chat_template.jinja", "<|start|>{{ messages[0].content }}<|channel|>final<|message|>")
+        self.expect_text("<|start|>Hi <|im_end|><|channel|>final<|message|>", self.folder / "m")
+
+    def test_shows_conversations_in_the_terms_of_the_template(self):
+        self.write("m/chat_template.jinja", "{{ messages[0].role }} {{ messages[0].content }} {{ messages[1].tool_calls[0].function.arguments | tojson }}")
+        call = {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": '{"a": 1}'}}]}
+        developer = {"role": "developer", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}
+        self.expect_text('system a\nb {"a": 1}', self.folder / "m", {"messages": [developer, call]})
+
     def test_says_when_a_model_does_not_chat(self):
         self.write("m/tokenizer_config.json", {"bos_token": "<s>"})
         self.expect_refusal(4, "no chat template", self.folder / "m")

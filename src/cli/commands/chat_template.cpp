@@ -83,9 +83,9 @@ Conversation as_conversation(const Json& file) {
 // The tokenizer of a model whose template may stand for native Harmony; nullptr where the vocabulary cannot
 // be o200k_harmony, so that templates print whatever kind of tokenizer their model has.
 std::unique_ptr<Tokenizer> harmony_tokenizer(const std::string& model) {
+  if (!has_tokenizer(model)) return nullptr;
   const ModelTemplates templates = find_templates(model);
   if (templates.usual && templates.usual->source.find("<|channel|>") == std::string::npos) return nullptr;
-  if (!templates.usual && !has_tokenizer(model)) return nullptr;
   auto tokenizer = open_tokenizer(model);
   return is_o200k_harmony(*tokenizer) ? std::move(tokenizer) : nullptr;
 }
