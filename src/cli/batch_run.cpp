@@ -119,7 +119,7 @@ class BatchRun {
     finish(at, {{"error", problem}, {"line", lines_[at].number}});
   }
 
-  void finish(std::size_t at, Json result) {
+  void finish(std::size_t at, const Json& result) {
     Json whole = Json::object();
     if (!lines_[at].id.is_null()) whole["id"] = lines_[at].id;
     whole.update(result);

@@ -87,7 +87,7 @@ std::unique_ptr<Checkpoint> watched(std::unique_ptr<Checkpoint> checkpoint, Repo
   return std::make_unique<WatchedCheckpoint>(std::move(checkpoint), std::move(report));
 }
 
-LoadMeter::LoadMeter(std::string name)
+LoadMeter::LoadMeter(const std::string& name)
     : name_(printable(name)), is_shown_(terminal::is_terminal(STDERR_FILENO)) {
   if (is_shown_) fmt::print(stderr, "\rloading {} …", name_);
 }

@@ -20,7 +20,7 @@ std::unique_ptr<Checkpoint> watched(std::unique_ptr<Checkpoint> checkpoint, Repo
 // A line on stderr that goes away when loading is over. Says nothing where stderr is no terminal.
 class LoadMeter {
  public:
-  explicit LoadMeter(std::string name);
+  explicit LoadMeter(const std::string& name);
   ~LoadMeter();
   LoadMeter(const LoadMeter&) = delete;
   LoadMeter& operator=(const LoadMeter&) = delete;
