@@ -6,6 +6,7 @@ import shutil
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 LLAMA = ROOT / "tests/data/models/llama"
+ENDLESS = ROOT / "tests/data/models/gpt_oss"  # a context of 131072 tokens: it writes until it is stopped
 SHARED = pathlib.Path(os.environ.get("INFERNO_SHARED", ROOT.parent / "shared"))
 STORIES = SHARED / "reference/real/TinyStories-656K"
 # Control tokens that the tiny vocabulary has, around each message.
@@ -13,11 +14,11 @@ TEMPLATE = ("{{ bos_token }}{% for message in messages %}<{{ message.role }}>{{ 
             "{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}")
 
 
-def chat_model(folder):
-    """The tiny random llama as a chat model: links to its files, and a template."""
+def chat_model(folder, base=LLAMA):
+    """A tiny random model as a chat model: links to its files, and a template."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True)
-    for file in LLAMA.iterdir():
+    for file in base.iterdir():
         (folder / file.name).symlink_to(file)
     (folder / "chat_template.jinja").write_text(TEMPLATE)
     return folder

@@ -124,10 +124,9 @@ class HistoryFile(Scene):
 
 
 class Interrupting(Scene):
-    LONG = (*LETTERS, "--max-tokens", "4000")
 
     def test_control_c_stops_the_answer_and_the_conversation_goes_on(self):
-        terminal = self.ready(self.chat, *self.LONG)
+        terminal = self.ready(models.chat_model(self.path / "endless", models.ENDLESS), *LETTERS)
         terminal.send("tell me everything\r")
         terminal.wait_for(r"everything\n.{20,}")
         terminal.send("\x03")
@@ -298,8 +297,9 @@ class Piped(Scene):
         self.assertEqual(len(re.findall(STATS, done.stderr.decode())), 1)
 
     def test_control_c_ends_it_with_130_wherever_it_is(self):
+        endless = models.chat_model(self.path / "endless", models.ENDLESS)
         for entry in (b"", b"tell me everything\n"):
-            process = subprocess.Popen([PROGRAM, "play", self.chat, *LETTERS, "--device", "cpu"], stdin=subprocess.PIPE,
+            process = subprocess.Popen([PROGRAM, "play", endless, *LETTERS, "--device", "cpu"], stdin=subprocess.PIPE,
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment())
             while b"context of" not in process.stderr.readline():
                 pass
