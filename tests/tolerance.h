@@ -21,4 +21,8 @@ constexpr double relative_tolerance(DType type) {
 inline constexpr double float_weight_logits = 1e-3;
 inline constexpr double quantized_weight_logits = 2e-3;
 
+// The same tokens in other chunks or batches, on a backend that does not promise the same bits. (The CPU
+// does.)
+inline constexpr double parity_logits = 2e-4;
+
 }  // namespace inferno

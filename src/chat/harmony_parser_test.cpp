@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "chat/made_up_vocabulary.h"
 #include "support/replies.h"
 
@@ -208,6 +210,47 @@ TEST(HarmonyParser, GivesTheSameHoweverTheTextIsCutIntoTokens) {
       tokens.insert(tokens.end(), rest.begin(), rest.end());
       EXPECT_EQ(reply_to(tokens), whole) << text << " cut at " << cut;
     }
+  }
+}
+
+TEST(HarmonyParser, LosesNoTextOfAnyMixOfTokens) {
+  const std::vector<std::string> pieces = {"<|start|>",
+                                           "<|end|>",
+                                           "<|message|>",
+                                           "<|channel|>",
+                                           "<|constrain|>",
+                                           "<|return|>",
+                                           "<|call|>",
+                                           "analysis",
+                                           "final",
+                                           "commentary",
+                                           "assistant",
+                                           " to=functions.get_weather",
+                                           " to=",
+                                           " json",
+                                           "hello",
+                                           " hello",
+                                           "\n",
+                                           "ü"};
+  std::mt19937 random(5);
+  for (int round = 0; round < 1000; ++round) {
+    std::vector<TokenId> tokens;
+    std::vector<std::string> bodies;
+    bool in_body = false;
+    for (std::size_t n = random() % 16; n > 0; --n) {
+      const std::string& piece = pieces[random() % pieces.size()];
+      const bool control = piece.starts_with("<|");
+      if (piece == "<|message|>") bodies.emplace_back();
+      if (control) in_body = piece == "<|message|>";
+      if (!control && in_body) bodies.back() += piece;
+      for (const TokenId token : vocabulary().encode_prompt(piece)) tokens.push_back(token);
+    }
+    const Reply reply = reply_to(tokens);
+    std::string all = reply.content + "|" + reply.reasoning;
+    for (const Call& call : reply.calls) all += "|" + call.arguments;
+    for (const std::string& body : bodies) EXPECT_NE(all.find(body), std::string::npos) << reply;
+    // The same text in the fewest tokens.
+    EXPECT_EQ(reply_to(vocabulary().decode(tokens)), reply);
   }
 }
 

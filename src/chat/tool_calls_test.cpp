@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "support/replies.h"
 
 namespace inferno {
@@ -173,6 +175,45 @@ TEST(ToolCalls, SaysWhenACallBreaksOff) {
 TEST(ToolCalls, PassesOnCallsOfUnknownFunctionsWithAWarning) {
   EXPECT_EQ(extracted(hermes, "<tool_call>{\"name\": \"g\", \"arguments\": {}}</tool_call>"),
             (Reply{"", "", {{"g", "{}"}}, {"the model called \"g\", which was not offered"}}));
+}
+
+TEST(ToolCalls, LosesNothingOfAnyMixOfMarkersAndJson) {
+  const std::vector<std::string> pieces = {"<tool_call>",
+                                           "</tool_call>",
+                                           "[TOOL_CALLS]",
+                                           "[ARGS]",
+                                           "<|tool_call|>",
+                                           "<|python_tag|>",
+                                           "functools[",
+                                           "{",
+                                           "}",
+                                           "[",
+                                           "]",
+                                           "\"name\"",
+                                           "\"arguments\"",
+                                           ": ",
+                                           ", ",
+                                           "\"f\"",
+                                           "f",
+                                           "\n",
+                                           " ",
+                                           "ü",
+                                           "<",
+                                           ";",
+                                           "{\"name\": \"f\", \"arguments\": {\"a\": 1}}"};
+  std::mt19937 random(11);
+  std::size_t calls = 0;
+  for (int round = 0; round < 2000; ++round) {
+    const std::vector<std::string> families = {hermes, llama, mistral, granite, phi};
+    std::string text;
+    for (std::size_t n = random() % 9; n > 0; --n) text += pieces[random() % pieces.size()];
+    const Reply reply = extracted(families[random() % families.size()], text);
+    calls += reply.calls.size();
+    if (reply.calls.empty()) {
+      EXPECT_EQ(reply.content, text);
+    }
+  }
+  EXPECT_GT(calls, 10u);
 }
 
 TEST(ToolCalls, MakesIdsThatFitTheFamily) {

@@ -12,6 +12,11 @@ bool is_decode(const Sequence& sequence) {
   return sequence.remaining() == 1;
 }
 
+// A sequence that was just admitted takes its first rows with the prompts, even when only one is left to do.
+bool is_prompt(const Sequence& sequence) {
+  return sequence.is_fresh || !is_decode(sequence);
+}
+
 // A sequence's chunk may already be in the plan when a second round adds to its client's share.
 Slice* slice_of(Plan& plan, const Sequence& sequence) {
   const auto at = std::ranges::find(plan.slices, &sequence, &Slice::sequence);
@@ -56,8 +61,8 @@ Plan Scheduler::next() {
   Budget budget = {.rows = limits_.max_step_tokens, .prompt_rows = limits_.max_step_tokens};
   place_decodes(plan, budget);
   budget.prompt_rows = plan.slices.empty() ? budget.rows : std::min(budget.rows, limits_.max_prompt_tokens);
+  admit();
   place_prompts(plan, budget);
-  admit(plan, budget);
   if (plan.slices.empty() && !running_.empty()) free_the_oldest(plan, budget);
   return plan;
 }
@@ -70,6 +75,7 @@ void Scheduler::place_decodes(Plan& plan, Budget& budget) {
     // The youngest is this one or behind it, so it has no slice yet.
     while (sequence.is_running && !blocks_.grow(sequence, end, plan.copies)) preempt(*running_.back());
     if (!sequence.is_running) continue;  // it was the last
+    serve(sequence);
     plan.slices.push_back({&sequence, 1, true});
     --budget.rows;
   }
@@ -80,23 +86,28 @@ void Scheduler::place_decodes(Plan& plan, Budget& budget) {
 void Scheduler::place_prompts(Plan& plan, Budget& budget) {
   std::map<std::string_view, int> shares;
   for (const Sequence* sequence : running_) {
-    if (!is_decode(*sequence)) shares[sequence->client] = 0;
+    if (is_prompt(*sequence)) shares[sequence->client] = 0;
   }
   if (shares.empty()) return;
   const int share = std::max(1, budget.prompt_rows / static_cast<int>(shares.size()));
   for (auto& [client, left] : shares) left = share;
   for (Sequence* sequence : running_) {
-    if (is_decode(*sequence)) continue;
+    if (!is_prompt(*sequence)) continue;
     int& left = shares[sequence->client];
     left -= place_chunk(plan, budget, *sequence, left);
   }
   for (Sequence* sequence : running_) {
-    if (!is_decode(*sequence)) place_chunk(plan, budget, *sequence, budget.prompt_rows);
+    if (is_prompt(*sequence)) place_chunk(plan, budget, *sequence, budget.prompt_rows);
   }
 }
 
 // As much of the sequence as `most`, the budget and the free blocks allow. Returns how many rows it took.
 int Scheduler::place_chunk(Plan& plan, Budget& budget, Sequence& sequence, int most) {
+  if (std::min(most, budget.prompt_rows) <= 0) return 0;
+  if (sequence.is_fresh) {  // others may have computed more of its prefix since it was admitted
+    blocks_.release(sequence);
+    blocks_.claim_prefix(sequence);
+  }
   Slice* slice = slice_of(plan, sequence);
   const int placed = slice == nullptr ? 0 : slice->tokens;
   const int room = std::min({most, budget.prompt_rows, sequence.remaining() - placed});
@@ -105,6 +116,7 @@ int Scheduler::place_chunk(Plan& plan, Budget& budget, Sequence& sequence, int m
   const int end = blocks_.reach(sequence, from + room);
   if (end <= from) return 0;
   expects(blocks_.grow(sequence, end, plan.copies), "reach() promises what grow() can do");
+  serve(sequence);
   if (slice == nullptr) slice = &plan.slices.emplace_back(Slice{&sequence, 0, false});
   slice->tokens = end - sequence.computed;
   slice->wants_logits = slice->tokens == sequence.remaining();
@@ -113,9 +125,9 @@ int Scheduler::place_chunk(Plan& plan, Budget& budget, Sequence& sequence, int m
   return end - from;
 }
 
-void Scheduler::admit(Plan& plan, Budget& budget) {
-  while (!waiting_.empty() && budget.prompt_rows > 0 &&
-         static_cast<int>(running_.size()) < limits_.max_sequences) {
+// As many as there are places and blocks for. They get rows with the other prompts, by client.
+void Scheduler::admit() {
+  while (!waiting_.empty() && static_cast<int>(running_.size()) < limits_.max_sequences) {
     Sequence& sequence = *waiting_.front();
     blocks_.claim_prefix(sequence);
     if (!running_.empty() && !fits(sequence)) {
@@ -123,9 +135,8 @@ void Scheduler::admit(Plan& plan, Budget& budget) {
       return;  // nobody overtakes: otherwise a large request might wait for ever
     }
     waiting_.pop();
-    if (!sequence.was_admitted) sequence.cached = sequence.computed;
     start(sequence);
-    place_chunk(plan, budget, sequence, budget.prompt_rows);
+    sequence.is_fresh = true;
   }
 }
 
@@ -140,14 +151,20 @@ bool Scheduler::fits(const Sequence& sequence) const {
 }
 
 void Scheduler::start(Sequence& sequence) {
-  sequence.is_running = sequence.was_admitted = true;
+  sequence.is_running = true;
   const auto at = std::ranges::upper_bound(running_, sequence.id, {}, &Sequence::id);
   running_.insert(at, &sequence);
 }
 
+void Scheduler::serve(Sequence& sequence) {
+  if (!sequence.was_served) sequence.cached = sequence.computed;
+  sequence.was_served = true;
+  sequence.is_fresh = false;
+}
+
 void Scheduler::preempt(Sequence& sequence) {
   std::erase(running_, &sequence);
-  sequence.is_running = false;
+  sequence.is_running = sequence.is_fresh = false;
   blocks_.release(sequence);
   waiting_.add_preempted(&sequence);
   ++preemptions_;
@@ -189,11 +206,11 @@ void Scheduler::release_forks(Sequence& sequence) {
     if (at == sequences_.end()) continue;
     Sequence& fork = *at->second;
     fork.cached = sequence.cached;
+    fork.was_served = true;  // its prompt was
     if (static_cast<int>(running_.size()) < limits_.max_sequences) {
       blocks_.fork(sequence, fork);
       start(fork);
     } else {
-      fork.was_admitted = true;  // its prompt is being served
       waiting_.add_preempted(&fork);
     }
   }

@@ -74,11 +74,12 @@ class Scheduler {
 
   void place_decodes(Plan& plan, Budget& budget);
   void place_prompts(Plan& plan, Budget& budget);
-  void admit(Plan& plan, Budget& budget);
+  void admit();
   void free_the_oldest(Plan& plan, Budget& budget);
   int place_chunk(Plan& plan, Budget& budget, Sequence& sequence, int most);
   bool fits(const Sequence& sequence) const;
   void start(Sequence& sequence);
+  void serve(Sequence& sequence);
   void preempt(Sequence& sequence);
   void release_forks(Sequence& sequence);
   std::optional<FinishReason> why_finished(const Sequence& sequence) const;

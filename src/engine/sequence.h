@@ -28,9 +28,10 @@ struct Sequence {
   std::vector<int> first;                    // for each group: the first block still held
   PrefixTree::Node* place = nullptr;         // in the prefix tree, `placed` blocks deep
   int placed = 0;
-  int cached = 0;             // of the prompt, found in the cache when the sequence was first admitted
-  bool was_admitted = false;  // at least once
+  int cached = 0;           // of the prompt, found in the cache when the sequence was first served
+  bool was_served = false;  // at least once
   bool is_running = false;
+  bool is_fresh = false;          // admitted, but not served since
   std::vector<SequenceId> forks;  // wait until the prompt is computed, then share its blocks
 
   int remaining() const { return static_cast<int>(tokens.size()) - computed; }

@@ -81,7 +81,7 @@ TEST_P(Batching, GivesTheAnswersOfEachRequestAlone) {
   options.engine.max_step_tokens = options.engine.max_prompt_tokens = GetParam().chunk;
   options.engine.prefix_cache = GetParam().prefix_cache;
   options.engine.block_size = GetParam().chunk == 64 ? 8 : 32;
-  if (GetParam().small_pool) options.engine.cache_bytes = cache_bytes_for(options, 500);
+  if (GetParam().small_pool) options.engine.cache_bytes = cache_bytes_for(options, 288);
   const auto engine = make_engine(options);
   std::vector<std::shared_ptr<TokenStream>> streams;
   for (const GenerationRequest& request : requests) streams.push_back(engine->submit(request));

@@ -8,6 +8,7 @@ namespace inferno::jinja {
 std::size_t find_text(std::string_view text, std::string_view pattern, std::size_t from) {
   if (from > text.size()) return std::string_view::npos;
   if (pattern.empty()) return from;
+  if (pattern.size() > text.size() - from) return std::string_view::npos;
   // glibc's memmem is the two-way algorithm; std::string_view::find is quadratic at worst.
   const void* found = memmem(text.data() + from, text.size() - from, pattern.data(), pattern.size());
   if (found == nullptr) return std::string_view::npos;

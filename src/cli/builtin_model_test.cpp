@@ -1,0 +1,69 @@
+#include "cli/builtin_model.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "checkpoint/checkpoint.h"
+
+namespace inferno {
+namespace {
+
+constexpr EmbeddedFile two_files[] = {{"config.json", "{}"}, {"weights", std::string_view("a\0b", 3)}};
+
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "inferno-test-XXXXXX").string();
+    if (mkdtemp(name.data()) != nullptr) path_ = name;
+  }
+  ~ScratchFolder() { std::filesystem::remove_all(path_); }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string contents(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(BuiltinModel, IsUnpackedUnderTheCacheFolder) {
+  const ScratchFolder folder;
+  const Environment environment({{"XDG_CACHE_HOME", folder.path().string()}}, std::nullopt);
+  const auto model = unpack_model(two_files, environment);
+  EXPECT_EQ(model.parent_path(), folder.path() / "inferno");
+  EXPECT_EQ(contents(model / "weights"), std::string("a\0b", 3));
+  EXPECT_EQ(unpack_model(two_files, environment), model);
+}
+
+TEST(BuiltinModel, IsMendedWhenAFileWasChanged) {
+  const ScratchFolder folder;
+  const Environment environment({{"XDG_CACHE_HOME", folder.path().string()}}, std::nullopt);
+  const auto model = unpack_model(two_files, environment);
+  std::ofstream(model / "weights") << "xxx";
+  std::filesystem::remove(model / "config.json");
+  unpack_model(two_files, environment);
+  EXPECT_EQ(contents(model / "weights"), std::string("a\0b", 3));
+  EXPECT_EQ(contents(model / "config.json"), "{}");
+}
+
+TEST(BuiltinModel, GoesToATemporaryFolderWhenTheCacheCannotBeWritten) {
+  const ScratchFolder folder;
+  std::ofstream(folder.path() / "inferno") << "a file where a folder should be";
+  const Environment environment({{"XDG_CACHE_HOME", folder.path().string()}}, std::nullopt);
+  EXPECT_EQ(contents(unpack_model(two_files, environment) / "config.json"), "{}");
+}
+
+TEST(BuiltinModel, IsAModelThatOpens) {
+  const ScratchFolder folder;
+  const Environment environment({{"XDG_CACHE_HOME", folder.path().string()}}, std::nullopt);
+  EXPECT_EQ(open_checkpoint(builtin_model(environment))->architecture(), "gpt_oss");
+}
+
+}  // namespace
+}  // namespace inferno

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Puts a trained model in its place: weights, what the tests expect, and the transcript.   install.sh OUT
+# OUT is the folder that run.sh wrote (model/ or model.tar, builtin_greedy.json, transcript.json). The figures in docs/builtin-model.md are written by hand.
+set -euo pipefail
+out=$1
+root=$(cd "$(dirname "$0")/../.." && pwd)
+if [ -f "$out/model.tar" ]; then
+  tar xf "$out/model.tar" -C "$root/models/builtin" --strip-components 1
+else
+  cp "$out"/model/* "$root/models/builtin/"
+fi
+cp "$out/builtin_greedy.json" "$root/tests/data/"
+python3 -B "$root/tools/train/report.py" "$out/transcript.json" >"$root/docs/builtin-transcript.md"
+chmod 644 "$root"/models/builtin/* "$root/tests/data/builtin_greedy.json"
