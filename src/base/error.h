@@ -1,5 +1,5 @@
-// The one exception type. Thrown where the fact is known, caught at three boundaries only:
-// cli/main.cpp, server/routes.cpp and the engine loop.
+// The one exception type. Thrown where the fact is known, caught at few boundaries only:
+// cli/main.cpp, server/routes.cpp, the engine loop, and where one turn of play or line of a batch may fail.
 #pragma once
 
 #include <source_location>

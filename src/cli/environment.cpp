@@ -3,6 +3,7 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 
@@ -14,6 +15,11 @@ constexpr std::array variables = {
     HonouredVariable{"HUGGINGFACE_HUB_CACHE", "the same, by its older name"},
     HonouredVariable{"HF_HOME", "folder that holds the cache as hub/"},
     HonouredVariable{"XDG_CACHE_HOME", "folder that holds huggingface/hub/"},
+    HonouredVariable{"INFERNO_MODELS", "further folders with models, separated by colons"},
+    HonouredVariable{"XDG_STATE_HOME", "folder that holds inferno/history"},
+    HonouredVariable{"NO_COLOR", "no colours"},
+    HonouredVariable{"CLICOLOR_FORCE", "colours even into a pipe"},
+    HonouredVariable{"TERM", "dumb: no colours and no line editing"},
     HonouredVariable{"CUDA_VISIBLE_DEVICES", "which GPUs the driver shows"},
 };
 
@@ -76,6 +82,29 @@ std::optional<CacheFolder> Environment::hub_cache() const {
   if (const auto folder = home())
     return CacheFolder{std::filesystem::path(*folder) / ".cache/huggingface/hub", "default"};
   return std::nullopt;
+}
+
+std::vector<std::filesystem::path> Environment::model_folders() const {
+  std::vector<std::filesystem::path> folders;
+  const std::string list = get("INFERNO_MODELS").value_or("");
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(':', begin), list.size());
+    if (end > begin) folders.emplace_back(expanded(std::string_view(list).substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return folders;
+}
+
+std::optional<std::filesystem::path> Environment::state_folder() const {
+  if (const auto folder = get("XDG_STATE_HOME")) return std::filesystem::path(expanded(*folder)) / "inferno";
+  if (const auto folder = home()) return std::filesystem::path(*folder) / ".local/state/inferno";
+  return std::nullopt;
+}
+
+bool Environment::allows_colour(bool is_terminal) const {
+  if (get("NO_COLOR")) return false;
+  if (get("CLICOLOR_FORCE").value_or("0") != "0") return true;
+  return is_terminal && get("TERM") != "dumb";
 }
 
 std::string Environment::expanded(std::string_view path) const {

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace inferno {
 
@@ -38,6 +39,15 @@ class Environment {
   // Hugging Face's own rules, so that models are shared with its tools: HF_HUB_CACHE, then HF_HOME/hub, then
   // XDG_CACHE_HOME/huggingface/hub, then ~/.cache/huggingface/hub. nullopt when none of them is known.
   std::optional<CacheFolder> hub_cache() const;
+
+  // INFERNO_MODELS: folders separated by colons, in which models lie by their names.
+  std::vector<std::filesystem::path> model_folders() const;
+  // XDG_STATE_HOME/inferno, else ~/.local/state/inferno: what is remembered between runs, such as the history
+  // of `play`.
+  std::optional<std::filesystem::path> state_folder() const;
+  // Whether escape sequences may be sent to something that `is_terminal`: NO_COLOR and TERM=dumb say no,
+  // CLICOLOR_FORCE says yes to a pipe too.
+  bool allows_colour(bool is_terminal) const;
 
   // A leading ~ and any $NAME or ${NAME} replaced; what is not set stays as it is written.
   std::string expanded(std::string_view path) const;

@@ -31,6 +31,26 @@ TEST(Environment, TreatsEmptyAsNotSet) {
   EXPECT_EQ(Environment({{"A", ""}}, {}).get("A"), std::nullopt);
 }
 
+TEST(Environment, SplitsTheFoldersOfModels) {
+  const Environment environment({{"HOME", "/h"}, {"INFERNO_MODELS", ":/a:~/b::"}}, {});
+  EXPECT_EQ(environment.model_folders(), (std::vector<std::filesystem::path>{"/a", "/h/b"}));
+  EXPECT_TRUE(Environment({}, {}).model_folders().empty());
+}
+
+TEST(Environment, KeepsStateWhereTheDesktopStandardSays) {
+  EXPECT_EQ(Environment({{"HOME", "/h"}}, {}).state_folder(), "/h/.local/state/inferno");
+  EXPECT_EQ(Environment({{"HOME", "/h"}, {"XDG_STATE_HOME", "/s"}}, {}).state_folder(), "/s/inferno");
+  EXPECT_EQ(Environment({}, {}).state_folder(), std::nullopt);
+}
+
+TEST(Environment, DecidesAboutColours) {
+  EXPECT_TRUE(Environment({}, {}).allows_colour(true));
+  EXPECT_FALSE(Environment({}, {}).allows_colour(false));
+  EXPECT_FALSE(Environment({{"NO_COLOR", "1"}, {"CLICOLOR_FORCE", "1"}}, {}).allows_colour(true));
+  EXPECT_TRUE(Environment({{"CLICOLOR_FORCE", "1"}}, {}).allows_colour(false));
+  EXPECT_FALSE(Environment({{"TERM", "dumb"}}, {}).allows_colour(true));
+}
+
 TEST(Environment, ExpandsTheTildeAndVariablesOfAPath) {
   const Environment environment({{"HOME", "/h"}, {"DISK", "/disk"}, {"EMPTY", ""}}, {});
   EXPECT_EQ(environment.expanded("~/models"), "/h/models");

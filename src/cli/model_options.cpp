@@ -43,6 +43,11 @@ void add_device_options(CLI::App& command, DeviceOptions& options) {
       ->capture_default_str();
 }
 
+CLI::Option* add_switch(CLI::App& command, const std::string& names, std::optional<bool>& value,
+                        const std::string& help) {
+  return command.add_flag_function(names, [&value](std::int64_t count) { value = count > 0; }, help);
+}
+
 CLI::Option* add_model_argument(CLI::App& command, std::string& model) {
   return command.add_option("MODEL", model, "a model directory or a .gguf file");
 }

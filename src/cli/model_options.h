@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "backend/backend.h"
@@ -16,6 +17,10 @@ struct DeviceOptions {
 };
 
 void add_device_options(CLI::App& command, DeviceOptions& options);
+
+// A switch with a third state, not given: "--think,!--no-think". (CLI11 would count a std::optional.)
+CLI::Option* add_switch(CLI::App& command, const std::string& names, std::optional<bool>& value,
+                        const std::string& help);
 
 // The MODEL argument: a directory or a .gguf file.
 CLI::Option* add_model_argument(CLI::App& command, std::string& model);

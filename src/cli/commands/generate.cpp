@@ -1,0 +1,201 @@
+// `inferno generate`: text from a prompt, for shells and scripts. stdout holds the result alone.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include "base/error.h"
+#include "cli/answer.h"
+#include "cli/batch_run.h"
+#include "cli/command.h"
+#include "cli/model_choice.h"
+#include "cli/printable.h"
+#include "cli/read_file.h"
+#include "cli/standard_input.h"
+#include "cli/terminal/screen.h"
+#include "cli/terminal/write_out.h"
+
+namespace inferno::command {
+namespace {
+
+constexpr std::uint64_t largest_prompt = std::uint64_t{64} << 20, largest_batch = std::uint64_t{1} << 30;
+constexpr int interrupted_code = 130;
+
+struct GenerateOptions {
+  std::string model, argument, prompt, file, batch, output, system;
+  bool has_argument = false, has_prompt = false, chat = false, json = false;
+  std::optional<bool> stream;
+  int parallel = 16;
+  TextRequest request;
+  TextModelOptions text_model;
+};
+
+std::string read_prompt(const GenerateOptions& options) {
+  const int given = static_cast<int>(options.has_argument) + static_cast<int>(options.has_prompt) +
+                    static_cast<int>(!options.file.empty());
+  if (given > 1) {
+    fail(ErrorKind::invalid_request, "the prompt was given more than once",
+         {.why = {}, .next = "give it as argument, with -p or with -f"});
+  }
+  if (options.has_argument && options.argument != "-") return options.argument;
+  if (options.has_prompt) return options.prompt;
+  if (!options.file.empty()) return read_file(options.file, largest_prompt);
+  if (!options.has_argument && terminal::is_terminal(STDIN_FILENO)) {
+    fail(ErrorKind::invalid_request, "no prompt given",
+         {.why = {}, .next = "give it as argument, with -p, with -f FILE, or on standard input"});
+  }
+  return read_standard_input();
+}
+
+std::string dumped(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+// Where results go: stdout, or a file.
+class Output {
+ public:
+  explicit Output(const std::string& path) {
+    if (path.empty()) return;
+    file_ = std::fopen(path.c_str(), "wb");
+    if (file_ == nullptr) fail(ErrorKind::io, fmt::format("{}: cannot be written", path));
+    descriptor_ = ::fileno(file_);
+  }
+  ~Output() {
+    if (file_ != nullptr) std::fclose(file_);
+  }
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+
+  bool write(std::string_view text) const { return terminal::write_out(descriptor_, text); }
+  bool is_terminal() const { return terminal::is_terminal(descriptor_); }
+
+ private:
+  std::FILE* file_ = nullptr;
+  int descriptor_ = STDOUT_FILENO;
+};
+
+TextRequest request_of(const GenerateOptions& options) {
+  TextRequest request = options.request;
+  const std::string prompt = read_prompt(options);
+  if (options.chat) {
+    request.messages = first_messages(options.system, prompt);
+  } else {
+    request.prompt = prompt;
+  }
+  return request;
+}
+
+void run_one(const GenerateOptions& options, const TextModel& model, const TextRequest& request) {
+  const Output output(options.output);
+  const bool is_terminal = output.is_terminal();
+  const bool streams = !options.json && options.stream.value_or(is_terminal);
+  const terminal::Interrupt interrupt;
+  // What a model writes must not drive the terminal; a file or a pipe gets every byte.
+  const auto shown = [&](const std::string& text) { return is_terminal ? printable(text) : text; };
+  bool is_read = true;
+  const Answer answer = write_answer(model, model.prepare(request), interrupt, [&](const ReplyPart& part) {
+    const auto* content = std::get_if<ContentDelta>(&part);
+    if (streams && content != nullptr) is_read = output.write(shown(content->text));
+    return is_read;
+  });
+  for (const std::string& warning : answer.warnings) fmt::print(stderr, "note: {}\n", printable(warning));
+  const bool with_logprobs = request.settings.logprobs.has_value();
+  if (options.json) {
+    Json json = json_of(answer, model.tokenizer(), with_logprobs);
+    json["timings"]["load_ms"] = model.load_seconds() * 1e3;
+    output.write(dumped(json));
+  } else if (is_read) {
+    if (!streams) is_read = output.write(shown(answer.text));
+    // The text ends as the model ended it; a terminal gets its prompt on a line of its own.
+    if (is_read && (is_terminal || !answer.text.ends_with('\n'))) output.write("\n");
+    if (!answer.tool_calls.empty()) {
+      fmt::print(stderr, "note: the answer calls tools; --json shows the calls\n");
+    }
+  }
+  if (interrupt.came()) throw CLI::RuntimeError(interrupted_code);
+}
+
+void run_batch_file(const GenerateOptions& options, const TextModel& model) {
+  const std::string text =
+      options.batch == "-" ? read_standard_input() : read_file(options.batch, largest_batch);
+  std::vector<BatchLine> lines =
+      parse_batch(text, {.request = options.request, .chat = options.chat, .system = options.system});
+  const Output output(options.output);
+  const terminal::Interrupt interrupt;
+  const BatchOutcome outcome = run_batch(model, std::move(lines), options.parallel, interrupt,
+                                         [&](const Json& result) { return output.write(dumped(result)); });
+  if (outcome.interrupted) throw CLI::RuntimeError(interrupted_code);
+  if (outcome.failed > 0) {
+    fmt::print(stderr, "error: {} of {} lines failed; their results say why\n", outcome.failed,
+               outcome.written);
+    throw CLI::RuntimeError(1);
+  }
+}
+
+void run(GenerateOptions& options) {
+  terminal::ignore_closed_pipes();
+  const bool is_batch = !options.batch.empty();
+  if (options.request.settings.logprobs && !options.json && !is_batch) {
+    fail(ErrorKind::invalid_request, "--logprobs needs --json",
+         {.why = "text has no place for them", .next = {}});
+  }
+  if (!options.system.empty()) options.chat = true;
+  // The prompt first: a mistake there should not cost the time to load a model.
+  std::optional<TextRequest> request;
+  if (!is_batch) request = request_of(options);
+  const ChosenModel chosen =
+      choose_model(options.model, find_models(model_places(Environment::of_process())));
+  if (options.model.empty()) fmt::print(stderr, "model: {}\n", printable(chosen.name));
+  options.text_model.parallel = is_batch ? options.parallel : 1;
+  const TextModel model(chosen.path, chosen.name, options.text_model);
+  if (is_batch) {
+    run_batch_file(options, model);
+  } else {
+    run_one(options, model, *request);
+  }
+}
+
+void add_input_options(CLI::App& command, GenerateOptions& options) {
+  CLI::Option* argument = command.add_option("PROMPT", options.argument, "the text to continue; - for stdin");
+  CLI::Option* prompt = command.add_option("-p,--prompt", options.prompt, "the same, as an option");
+  command.add_option("-f,--file", options.file, "the same, from a file");
+  command.add_option("-m,--model", options.model,
+                     "a model directory, a .gguf file, or the name of a model on this machine");
+  command.add_flag("--chat", options.chat, "the prompt is a message, put into the model's chat template");
+  command.add_option("--system", options.system, "the system prompt; implies --chat");
+  command.add_option("--reasoning-effort", options.request.reasoning_effort,
+                     "with --chat: low, medium or high");
+  add_switch(command, "--think,!--no-think", options.request.think,
+             "with --chat: reason before answering, or not");
+  command.add_flag("--parse-special", options.request.parse_special,
+                   "control tokens in the prompt are control tokens, not text");
+  command.parse_complete_callback([&options, argument, prompt] {
+    options.has_argument = argument->count() > 0;
+    options.has_prompt = prompt->count() > 0;
+  });
+}
+
+}  // namespace
+
+void generate(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("generate", "Write text from a prompt, or answer a file of requests");
+  const auto options = std::make_shared<GenerateOptions>();
+  add_input_options(*command, *options);
+  CLI::Option* stream = add_switch(*command, "--stream,!--no-stream", options->stream,
+                                   "show text as it is made; the default on a terminal");
+  command
+      ->add_flag("--json", options->json, "the result as JSON, with counts, timings, seed and finish reason")
+      ->excludes(stream);
+  command->add_option("--batch", options->batch, "a file of requests, one JSON object a line; - for stdin");
+  command->add_option("--parallel", options->parallel, "with --batch: requests at once")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command->add_option("-o,--output", options->output, "a file for the result, instead of stdout");
+  add_sampling_options(*command, options->request.settings);
+  add_text_model_options(*command, options->text_model);
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace inferno::command

@@ -1,0 +1,56 @@
+#include "cli/model_choice.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "cli/printable.h"
+#include "text/display.h"
+
+namespace inferno {
+namespace {
+
+std::string human_size(std::uint64_t bytes) {
+  double size = static_cast<double>(bytes);
+  const char* unit = "kB";
+  size /= 1e3;
+  for (const char* larger : {"MB", "GB", "TB"}) {
+    if (size < 1000) break;
+    size /= 1e3;
+    unit = larger;
+  }
+  return fmt::format("{:.1f} {}", size, unit);
+}
+
+}  // namespace
+
+ChosenModel choose_model(const std::string& wanted, const std::vector<FoundModel>& found) {
+  if (!wanted.empty()) return {wanted, resolve_model(wanted, found)};
+  if (found.size() == 1) return {found.front().name, found.front().path};
+  if (found.empty()) {
+    fail(ErrorKind::not_found, "no model given and none found",
+         {.why = "looked in the folders of $INFERNO_MODELS and in the Hugging Face cache",
+          .next = "give a model directory or a .gguf file, or set INFERNO_MODELS to a folder of models"});
+  }
+  std::vector<std::string_view> names;
+  for (const FoundModel& model : found) names.push_back(model.name);
+  fail(ErrorKind::invalid_request, "no model given and several found",
+       {.why = fmt::format("found are: {}", fmt::join(names, ", ")), .next = "give one of these names"});
+}
+
+std::string model_list(const std::vector<FoundModel>& found) {
+  int widest = 0;
+  for (const FoundModel& model : found) widest = std::max(widest, columns(printable(model.name)));
+  std::string list;
+  for (std::size_t at = 0; at < found.size(); ++at) {
+    const std::string name = printable(found[at].name);
+    const auto padding = static_cast<std::size_t>(widest - columns(name));
+    list += fmt::format("{:>4}  {}{}  {:>9}\n", at + 1, name, std::string(padding, ' '),
+                        human_size(found[at].bytes));
+  }
+  return list;
+}
+
+}  // namespace inferno

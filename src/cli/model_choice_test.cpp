@@ -1,0 +1,43 @@
+#include "cli/model_choice.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace inferno {
+namespace {
+
+const std::vector<FoundModel> two = {{"org/one", "/m/one", 1'234'567}, {"日本", "/m/two", 20'000'000'000}};
+
+TEST(ModelChoice, TakesTheOnlyModelThereIs) {
+  EXPECT_EQ(choose_model("", {two[0]}).path, "/m/one");
+  EXPECT_EQ(choose_model("one", two).path, "/m/one");
+}
+
+TEST(ModelChoice, AsksForANameWhenThereAreSeveral) {
+  try {
+    choose_model("", two);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::invalid_request);
+    EXPECT_EQ(error.advice().why, "found are: org/one, 日本");
+  }
+}
+
+TEST(ModelChoice, SaysWhereItLookedWhenThereIsNone) {
+  try {
+    choose_model("", {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::not_found);
+    EXPECT_NE(error.advice().next.find("INFERNO_MODELS"), std::string::npos);
+  }
+}
+
+TEST(ModelChoice, ListsModelsInColumns) {
+  EXPECT_EQ(model_list(two), "   1  org/one     1.2 MB\n   2  日本       20.0 GB\n");
+  EXPECT_EQ(model_list({{"a\x1b[2J", "/m", 5}}), "   1  a\\x1b[2J     0.0 kB\n");
+}
+
+}  // namespace
+}  // namespace inferno

@@ -1,0 +1,80 @@
+#include "cli/play/answer_view.h"
+
+#include <fmt/format.h>
+
+#include "cli/printable.h"
+
+namespace inferno::play {
+namespace {
+
+constexpr const char* dim = "\x1b[2m";
+constexpr const char* plain = "\x1b[0m";
+
+}  // namespace
+
+std::string AnswerView::show(const ReplyPart& part) {
+  if (const auto* delta = std::get_if<ContentDelta>(&part)) return content(delta->text);
+  if (const auto* delta = std::get_if<ReasoningDelta>(&part)) return reasoning(delta->text);
+  if (const auto* delta = std::get_if<ToolCallDelta>(&part)) return call(*delta);
+  return {};  // warnings are shown below the answer
+}
+
+std::string AnswerView::finish() {
+  std::string out = end_reasoning() + markdown_.finish();
+  if (!is_at_line_start_) out += '\n';
+  is_at_line_start_ = true;
+  is_calling_ = false;
+  return out;
+}
+
+std::string AnswerView::content(const std::string& text) {
+  if (text.empty()) return {};
+  std::string out = end_reasoning();
+  const std::string shown = safe(text);
+  out += options_.has_colour ? markdown_.push(shown) : shown;
+  is_at_line_start_ = shown.ends_with('\n');
+  is_calling_ = false;
+  return out;
+}
+
+std::string AnswerView::reasoning(const std::string& text) {
+  if (!options_.shows_reasoning || text.empty()) return {};
+  std::string out;
+  if (!is_reasoning_) {
+    is_reasoning_ = true;
+    out += markdown_.finish() + new_line();
+    if (options_.has_colour) out += dim;
+  }
+  const std::string shown = safe(text);
+  is_at_line_start_ = shown.ends_with('\n');
+  return out + shown;
+}
+
+std::string AnswerView::call(const ToolCallDelta& delta) {
+  std::string out = end_reasoning();
+  if (!is_calling_ || !delta.name.empty()) {
+    out += markdown_.finish() + new_line() + fmt::format("[calls {}] ", safe(delta.name));
+    is_calling_ = true;
+  }
+  is_at_line_start_ = false;
+  return out + safe(delta.arguments);
+}
+
+std::string AnswerView::end_reasoning() {
+  if (!is_reasoning_) return {};
+  is_reasoning_ = false;
+  std::string out = options_.has_colour ? plain : "";
+  return out + new_line() + "\n";
+}
+
+std::string AnswerView::new_line() {
+  if (is_at_line_start_) return {};
+  is_at_line_start_ = true;
+  return "\n";
+}
+
+std::string AnswerView::safe(const std::string& text) const {
+  return options_.is_terminal ? printable(text) : text;
+}
+
+}  // namespace inferno::play

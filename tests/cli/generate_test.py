@@ -1,0 +1,295 @@
+"""inferno generate, as a shell sees it: generate_test.py INFERNO"""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import models  # noqa: E402
+from terminal import Terminal  # noqa: E402
+
+PROGRAM = os.path.abspath(sys.argv.pop(1))
+GREEDY = ("--temperature", "0", "--device", "cpu")
+
+
+def environment(**more):
+    kept = {key: value for key, value in os.environ.items() if key in ("PATH", "LD_LIBRARY_PATH", "ASAN_OPTIONS")}
+    return {**kept, "HOME": "/nonexistent", "TERM": "xterm", **more}
+
+
+def run(*arguments, stdin=b"", code=0, **more):
+    done = subprocess.run([PROGRAM, "generate", *map(str, arguments)], input=stdin, capture_output=True, timeout=120,
+                          env=environment(**more))
+    assert done.returncode == code, f"exit code {done.returncode}\n{done.stdout.decode()}{done.stderr.decode()}"
+    return done
+
+
+def result(*arguments, **more):
+    return json.loads(run(*arguments, "--json", *GREEDY, **more).stdout)
+
+
+class Scene(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.path = pathlib.Path(cls.folder.name)
+        cls.chat = models.chat_model(cls.path / "models/chatty")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+
+class Prompts(Scene):
+    def test_come_as_argument_option_file_and_standard_input(self):
+        (self.path / "prompt.txt").write_text("Hello there")
+        limit = ("-n", "5", *GREEDY)
+        wanted = run("Hello there", "-m", models.LLAMA, *limit).stdout
+        self.assertEqual(run("-p", "Hello there", "--model", models.LLAMA, *limit).stdout, wanted)
+        self.assertEqual(run("-f", self.path / "prompt.txt", "-m", models.LLAMA, *limit).stdout, wanted)
+        self.assertEqual(run("-m", models.LLAMA, *limit, stdin=b"Hello there").stdout, wanted)
+        self.assertEqual(run("-", "-m", models.LLAMA, *limit, stdin=b"Hello there").stdout, wanted)
+        self.assertTrue(wanted.endswith(b"\n"))
+
+    def test_given_twice_are_the_callers_mistake(self):
+        done = run("a", "-p", "b", "-m", models.LLAMA, code=2)
+        self.assertIn(b"more than once", done.stderr)
+        self.assertEqual(done.stdout, b"")
+
+    def test_longer_than_the_context_are_refused_with_both_numbers(self):
+        done = run("-m", models.LLAMA, "--context", "64", *GREEDY, stdin=b"a b c d e f g h " * 40, code=2)
+        self.assertRegex(done.stderr.decode(), r"a prompt of \d{3,} tokens .* context of 64")
+        self.assertEqual(done.stdout, b"")
+
+    def test_that_are_not_utf8_are_refused(self):
+        self.assertIn(b"UTF-8", run("-m", models.LLAMA, *GREEDY, stdin=b"ab\xff", code=2).stderr)
+
+    def test_spell_control_tokens_as_text_unless_asked(self):
+        plain = result("<|endoftext|>", "-m", models.LLAMA, "-n", "1")["prompt_tokens"]
+        parsed = result("<|endoftext|>", "-m", models.LLAMA, "-n", "1", "--parse-special")["prompt_tokens"]
+        self.assertLess(parsed, plain)
+
+
+class Results(Scene):
+    def test_as_json_have_counts_timings_seed_and_reason(self):
+        answer = result("Hello", "-m", models.LLAMA, "-n", "6", "--seed", "42", "--ignore-eos")
+        self.assertEqual((answer["completion_tokens"], answer["finish_reason"], answer["seed"]), (6, "length", 42))
+        self.assertGreater(answer["prompt_tokens"], 0)
+        for key in ("prompt_ms", "predicted_ms", "predicted_per_second", "first_token_ms", "load_ms", "cache_n"):
+            self.assertIn(key, answer["timings"])
+
+    def test_are_the_same_streamed_or_not(self):
+        arguments = ("Hello", "-m", models.LLAMA, "-n", "12", "--ignore-eos", *GREEDY)
+        self.assertEqual(run(*arguments, "--stream").stdout, run(*arguments, "--no-stream").stdout)
+
+    def test_follow_the_seed(self):
+        arguments = ("Hello", "-m", models.LLAMA, "-n", "12", "--temperature", "1.5", "--ignore-eos", "--device", "cpu")
+        first = run(*arguments, "--seed", "1").stdout
+        self.assertEqual(run(*arguments, "--seed", "1").stdout, first)
+        self.assertNotEqual(run(*arguments, "--seed", "2").stdout, first)
+
+    def test_with_log_probabilities(self):
+        answer = result("Hello", "-m", models.LLAMA, "-n", "3", "--ignore-eos", "--logprobs", "2")
+        tokens = answer["logprobs"]["content"]
+        self.assertEqual(len(tokens), 3)
+        for token in tokens:
+            self.assertLessEqual(token["logprob"], 0)
+            self.assertEqual(len(token["top_logprobs"]), 2)
+            self.assertEqual(token["top_logprobs"][0]["id"], token["id"])  # greedy takes the likeliest
+        self.assertIn(b"--json", run("x", "-m", models.LLAMA, "--logprobs", "2", code=2).stderr)
+
+    def test_end_before_a_stop_string(self):
+        whole = result("Hello", "-m", models.LLAMA, "-n", "24", "--ignore-eos")["text"]
+        stop = whole[8:10]
+        answer = result("Hello", "-m", models.LLAMA, "-n", "24", "--ignore-eos", "--stop", stop)
+        self.assertEqual(answer["text"], whole[: whole.index(stop)])
+        self.assertEqual((answer["finish_reason"], answer["stopped_by"]), ("stop", stop))
+
+    def test_follow_logit_bias(self):
+        answer = result("Hello", "-m", models.LLAMA, "-n", "2", "--ignore-eos", "--logit-bias", "300=100", "--logprobs", "0")
+        self.assertEqual([token["id"] for token in answer["logprobs"]["content"]], [300, 300])
+
+    def test_go_to_a_file(self):
+        run("Hello", "-m", models.LLAMA, "-n", "2", *GREEDY, "-o", self.path / "out.txt")
+        self.assertGreater((self.path / "out.txt").stat().st_size, 0)
+
+    def test_that_nobody_reads_any_more_end_quietly(self):
+        reader, writer = os.pipe()
+        process = subprocess.Popen([PROGRAM, "generate", "Hello", "-m", models.LLAMA, "--stream", "--ignore-eos", *GREEDY],
+                                   stdout=writer, stderr=subprocess.PIPE, env=environment())
+        os.close(writer)
+        os.read(reader, 1)
+        os.close(reader)
+        self.assertEqual(process.wait(20), 0)
+        self.assertNotIn(b"error", process.stderr.read())
+        process.stderr.close()
+
+
+class Flags(Scene):
+    def test_out_of_range_are_named(self):
+        for flag, value in (("--temperature", "-1"), ("--top-p", "1.5"), ("--max-tokens", "0"), ("--seed", "x")):
+            done = run("x", "-m", models.LLAMA, flag, value, code=2)
+            self.assertIn(flag[2:].replace("-", "_").encode(), done.stderr)
+
+    def test_name_a_model_by_its_folder_or_its_name(self):
+        folder = str(self.path / "models")
+        by_name = run("Hi", "-m", "chatty", "-n", "2", *GREEDY, INFERNO_MODELS=folder)
+        self.assertEqual(by_name.stdout, run("Hi", "-m", self.chat, "-n", "2", *GREEDY).stdout)
+        only = run("Hi", "-n", "2", *GREEDY, INFERNO_MODELS=folder)
+        self.assertIn(b"model: chatty", only.stderr)
+        self.assertIn(b"found are: chatty", run("Hi", "-m", "other", code=3, INFERNO_MODELS=folder).stderr)
+        self.assertIn(b"no model given", run("Hi", code=3).stderr)
+
+    def test_chat_wraps_the_prompt_in_the_template(self):
+        raw = result("<s", "-m", self.chat, "-n", "4")
+        chat = result("<s", "-m", self.chat, "-n", "4", "--chat")
+        system = result("<s", "-m", self.chat, "-n", "4", "--system", "Be brief.")
+        self.assertLess(raw["prompt_tokens"], chat["prompt_tokens"])
+        self.assertLess(chat["prompt_tokens"], system["prompt_tokens"])
+
+    def test_chat_needs_a_chat_model(self):
+        self.assertIn(b"chat template", run("Hi", "-m", models.LLAMA, "--chat", *GREEDY, code=4).stderr)
+
+    def test_deterministic_means_the_same_every_time(self):
+        arguments = ("Hello", "-m", models.LLAMA, "-n", "8", "--temperature", "2", "--deterministic", "--device", "cpu", "--json")
+        first, second = (json.loads(run(*arguments).stdout) for _ in range(2))
+        self.assertEqual((first["text"], first["seed"]), (second["text"], 0))
+
+
+class Interrupts(Scene):
+    def start(self, *arguments):
+        return subprocess.Popen([PROGRAM, "generate", *map(str, arguments), "--device", "cpu"], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, env=environment())
+
+    def test_print_what_was_made_and_end_with_130(self):
+        process = self.start("Hello", "-m", models.ENDLESS, "--stream", "--ignore-eos", "--temperature", "0")
+        first = os.read(process.stdout.fileno(), 1)
+        started = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=20)
+        self.assertEqual(process.returncode, 130)
+        self.assertLess(time.monotonic() - started, 2)
+        self.assertTrue((first + rest).endswith(b"\n"))
+
+    def test_leave_whole_json_behind(self):
+        process = self.start("Hello", "-m", models.ENDLESS, "--json", "--ignore-eos", "--temperature", "0")
+        while b"device:" not in process.stderr.readline():
+            pass
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=20)
+        self.assertEqual(process.returncode, 130)
+        self.assertEqual(json.loads(out)["finish_reason"], "cancelled")
+
+
+class OnATerminal(Scene):
+    def test_text_streams_and_cannot_drive_it(self):
+        terminal = Terminal([PROGRAM, "generate", "Hello", "-m", str(models.LLAMA), "-n", "200", "--ignore-eos", *GREEDY],
+                            environment())
+        try:
+            self.assertEqual(terminal.ended(), 0)  # the screen fails on any escape sequence it does not know
+        finally:
+            terminal.close()
+        self.assertNotIn(b"\x1b]", terminal.raw)
+
+    def test_text_streams_by_default(self):
+        long = ("--ignore-eos", "--temperature", "0", "--device", "cpu")
+        terminal = Terminal([PROGRAM, "generate", "Hello", "-m", str(models.ENDLESS), *long], environment())
+        try:
+            terminal.wait_for(r"device: .*\n(?!loading).{10}")
+            self.assertIsNone(terminal.status)
+            terminal.send("\x03")
+            self.assertEqual(terminal.ended(), 130)
+        finally:
+            terminal.close()
+
+    def test_a_missing_prompt_is_said_at_once(self):
+        terminal = Terminal([PROGRAM, "generate", "-m", str(models.LLAMA)], environment())
+        try:
+            terminal.wait_for("no prompt given")
+            self.assertEqual(terminal.ended(), 2)
+        finally:
+            terminal.close()
+
+
+class Batches(Scene):
+    def batch(self, lines, *arguments, code=0):
+        file = self.path / "batch.jsonl"
+        file.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines))
+        done = run("--batch", file, *arguments, "--device", "cpu", code=code)
+        return [json.loads(line) for line in done.stdout.splitlines()], done
+
+    def test_answer_in_order_as_single_requests_do(self):
+        lines = [{"prompt": f"Story {number}", "max_tokens": 3 + number % 7, "temperature": 0, "ignore_eos": True}
+                 for number in range(40)]
+        results, _ = self.batch(lines, "-m", models.LLAMA, "--parallel", "8", "--deterministic")
+        self.assertEqual([one["completion_tokens"] for one in results], [line["max_tokens"] for line in lines])
+        for number in (0, 17, 39):
+            alone = result(lines[number]["prompt"], "-m", models.LLAMA, "-n", lines[number]["max_tokens"], "--ignore-eos",
+                           "--deterministic")
+            self.assertEqual(results[number]["text"], alone["text"])
+
+    def test_take_flags_as_defaults_and_keep_ids(self):
+        results, _ = self.batch([{"id": "a", "prompt": "x", "seed": 7}, {"id": 2, "prompt": "x", "max_tokens": 1}],
+                                "-m", models.LLAMA, "-n", "4", "--temperature", "1", "--ignore-eos", "--seed", "5")
+        self.assertEqual([(one["id"], one["completion_tokens"], one["seed"]) for one in results], [("a", 4, 7), (2, 1, 5)])
+
+    def test_know_every_key(self):
+        line = {"prompt": "x", "max_tokens": 2, "temperature": 0.5, "top_k": 5, "top_p": 0.9, "min_p": 0.01, "typical_p": 0.95,
+                "repeat_penalty": 1.1, "presence_penalty": 0.1, "frequency_penalty": -0.1, "seed": 3, "stop": ["never", "ever"],
+                "ignore_eos": True, "logit_bias": {"5": -1.5}, "logprobs": 1, "parse_special": False, "custom_id": "x"}
+        results, _ = self.batch([line], "-m", models.LLAMA)
+        self.assertEqual((results[0]["completion_tokens"], results[0]["id"], len(results[0]["logprobs"]["content"])), (2, "x", 2))
+
+    def test_report_bad_lines_in_their_places_and_end_with_1(self):
+        good = {"prompt": "x", "max_tokens": 2, "temperature": 0}
+        results, done = self.batch([good, "{bad", good, {"prompt": "x", "temprature": 1}, {"prompt": "word " * 900}, good],
+                                   "-m", models.LLAMA, "--context", "128", code=1)
+        self.assertEqual(["error" in one for one in results], [False, True, False, True, True, False])
+        self.assertIn("temprature", results[3]["error"])
+        self.assertRegex(results[4]["error"], r"a prompt of \d+ tokens .* context of 128")
+        self.assertIn(b"3 of 6 lines failed", done.stderr)
+
+    def test_stop_strings_end_their_own_line_only(self):
+        whole = result("Hello", "-m", models.LLAMA, "-n", "24", "--ignore-eos")["text"]
+        stop = whole[8:10]
+        line = {"prompt": "Hello", "max_tokens": 24, "temperature": 0, "ignore_eos": True}
+        results, _ = self.batch([line, {**line, "stop": stop}, {**line, "stop": [stop, "never"]}], "-m", models.LLAMA)
+        self.assertEqual([one["text"] for one in results], [whole, whole[: whole.index(stop)], whole[: whole.index(stop)]])
+
+    def test_hold_conversations_too(self):
+        results, _ = self.batch([{"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 2},
+                                 {"prompt": "Hi", "chat": True, "max_tokens": 2}], "-m", self.chat, "--temperature", "0")
+        self.assertEqual(results[0]["text"], results[1]["text"])
+        self.assertEqual(results[0]["prompt_tokens"], results[1]["prompt_tokens"])
+
+    def test_show_a_bar_on_a_terminal(self):
+        file = self.path / "bar.jsonl"
+        file.write_text((json.dumps({"prompt": "x", "max_tokens": 200, "ignore_eos": True}) + "\n") * 30)
+        terminal = Terminal(["/bin/sh", "-c", f"'{PROGRAM}' generate -m '{models.LLAMA}' --batch '{file}' > '{self.path}/o'"],
+                            environment())
+        try:
+            self.assertEqual(terminal.ended(60), 0)
+        finally:
+            terminal.close()
+        self.assertRegex(terminal.raw.decode(), r"\[#* *\] \d+/30, \d+ tokens/s")
+        self.assertEqual((self.path / "o").read_bytes().count(b"\n"), 30)
+
+
+@unittest.skipIf(models.stories() is None, "no ../shared/reference")
+class Stories(unittest.TestCase):
+    def test_are_the_references_word_for_word(self):
+        for prompt, story in models.stories():
+            answer = result(prompt, "-m", models.STORIES)
+            self.assertEqual((answer["text"], answer["finish_reason"]), (story, "stop"))
+        prompt, story = models.stories()[0]
+        self.assertEqual(run(prompt, "-m", models.STORIES, *GREEDY).stdout.decode(), story + "\n")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,45 @@
+"""Models for tests of the commands: a tiny random one with a chat template, and the real one where it is."""
+import json
+import os
+import pathlib
+import shutil
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+LLAMA = ROOT / "tests/data/models/llama"
+ENDLESS = ROOT / "tests/data/models/gpt_oss"  # a context of 131072 tokens: it writes until it is stopped
+SHARED = pathlib.Path(os.environ.get("INFERNO_SHARED", ROOT.parent / "shared"))
+STORIES = SHARED / "reference/real/TinyStories-656K"
+# Control tokens that the tiny vocabulary has, around each message.
+TEMPLATE = ("{{ bos_token }}{% for message in messages %}<{{ message.role }}>{{ message.content }}</{{ message.role }}>\n"
+            "{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}")
+
+
+def chat_model(folder, base=LLAMA):
+    """A tiny random model as a chat model: links to its files, and a template."""
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True)
+    for file in base.iterdir():
+        (folder / file.name).symlink_to(file)
+    (folder / "chat_template.jinja").write_text(TEMPLATE)
+    return folder
+
+
+def completion_model(folder):
+    shutil.copytree(LLAMA, folder, copy_function=os.symlink)
+    return pathlib.Path(folder)
+
+
+def stories():
+    """[(prompt, text that greedy decoding writes after it)] of the real model, or None without it."""
+    if not STORIES.exists():
+        return None
+    cases = json.loads((STORIES / "golden.json").read_text())["cases"]
+    return [(case["prompt"], completion_of(case)) for case in cases]
+
+
+def completion_of(case):
+    # transformers' text begins with the start token and the prompt, and puts a space before the end token. The
+    # model also spells that token out in letters before it; these are text.
+    text = case["greedy_text"].removeprefix("<|start_story|>").removesuffix(" <|end_story|>")
+    at = text.index(case["prompt"]) + len(case["prompt"])
+    return text[at:]

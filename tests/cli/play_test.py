@@ -1,0 +1,337 @@
+"""inferno play, driven through a pseudo-terminal as a person would, and through pipes: play_test.py INFERNO"""
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import termios
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import models  # noqa: E402
+from terminal import Terminal  # noqa: E402
+
+PROGRAM = os.path.abspath(sys.argv.pop(1))
+STATS = r"(\d+) tokens, [\d.-]+ tokens/s, first after [\d.]+ m?s; prompt: (\d+) tokens, (\d+) of them cached"
+UP, DOWN, LEFT, RIGHT = "\x1b[A", "\x1b[B", "\x1b[D", "\x1b[C"
+# The tiny random model writes broken UTF-8, which comes back as U+FFFD; a letter that is forced on it comes back as it was.
+LETTER = str(json.loads((models.LLAMA / "tokenizer.json").read_text())["model"]["vocab"]["a"])
+LETTERS = ("--temperature", "0", "--logit-bias", f"{LETTER}=100")
+SHORT = ("--temperature", "0", "--max-tokens", "4", "--ignore-eos")
+
+
+class Scene(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = pathlib.Path(self.folder.name)
+        self.chat = models.chat_model(self.path / "models/chatty")
+        self.terminals = []
+
+    def tearDown(self):
+        for terminal in self.terminals:
+            terminal.close()
+        self.folder.cleanup()
+
+    def environment(self, **more):
+        kept = {key: value for key, value in os.environ.items() if key in ("PATH", "LD_LIBRARY_PATH", "ASAN_OPTIONS")}
+        return {**kept, "HOME": str(self.path), "TERM": "xterm", "XDG_STATE_HOME": str(self.path / "state"), **more}
+
+    def play(self, *arguments, columns=200, rows=50, **more):
+        terminal = Terminal([PROGRAM, "play", *map(str, arguments), "--device", "cpu"], self.environment(**more), columns, rows,
+                            cwd=self.path)
+        self.terminals.append(terminal)
+        return terminal
+
+    def ready(self, *arguments, **more):
+        terminal = self.play(*arguments, **more)
+        terminal.wait_for(r"^>>> $")
+        return terminal
+
+    def answered(self, terminal, entry):
+        """Sends an entry; the three numbers of the line below the answer."""
+        before = len(re.findall(STATS, terminal.screen.text()))
+        terminal.send(entry)
+        found = terminal.wait_for(rf"(?:{STATS}[\s\S]*){{{before + 1}}}^>>> $")
+        return [int(number) for number in re.findall(STATS, found[0])[-1]]
+
+    def piped(self, text, *arguments, code=0, **more):
+        done = subprocess.run([PROGRAM, "play", *map(str, arguments), "--device", "cpu"], input=text.encode(), timeout=120,
+                              capture_output=True, env=self.environment(**more), cwd=self.path)
+        self.assertEqual(done.returncode, code, done.stderr.decode())
+        return done
+
+
+class Editing(Scene):
+    def saved_questions(self, terminal):
+        terminal.send("/save talk.json\r")
+        terminal.wait_for(r"wrote \d+ turns to talk.json")
+        messages = json.loads((self.path / "talk.json").read_text())["messages"]
+        return [message["content"] for message in messages if message["role"] == "user"]
+
+    def test_a_line_is_what_the_keys_made_of_it(self):
+        terminal = self.ready(self.chat, *SHORT)
+        for keys in ("helo" + LEFT + "l\r",                          # insert in the middle
+                     "world\x01hello \r",                            # Ctrl-A
+                     "one two three\x17\x17four\r",                  # Ctrl-W twice
+                     "gone\x15kept\r",                               # Ctrl-U
+                     "kept gone\x01" + RIGHT * 4 + "\x0b\r",         # Ctrl-K
+                     "日本x\x7f語" + LEFT * 2 + "!\x05?\r",           # wide characters, Ctrl-E
+                     "cafe\u0301\x7fé\r"):                           # a combining mark goes with its letter
+            self.answered(terminal, keys)
+        self.assertEqual(self.saved_questions(terminal),
+                         ["hello", "hello world", "one four", "kept", "kept", "日!本語?", "café"])
+
+    def test_several_lines_come_in_quotes_or_by_paste(self):
+        terminal = self.ready(self.chat, *SHORT)
+        self.answered(terminal, '"""one\rtwo\r"""\r')
+        terminal.send("\x1b[200~three\rfour\x1b[201~")
+        terminal.wait_for(r">>> three\n\.\.\. four")
+        self.answered(terminal, "\r")
+        self.assertEqual(self.saved_questions(terminal), ["one\ntwo", "three\nfour"])
+
+    def test_the_screen_shows_the_line_however_long_it_is(self):
+        terminal = self.ready(self.chat, *SHORT, columns=20)
+        terminal.send("abcdefghijklmnopqrstuvwxyz")
+        terminal.wait_for(r">>> abcdefghijklmnop\nqrstuvwxyz$")
+        terminal.send("\x01\x0b")
+        terminal.wait_for(r">>> $")
+        self.assertNotIn("qrstuvwxyz", terminal.screen.text())
+
+    def test_control_l_clears_the_screen_and_keeps_the_line(self):
+        terminal = self.ready(self.chat, *SHORT)
+        terminal.send("half\x0c")
+        terminal.wait_for(r"\A>>> half$")
+
+
+class HistoryFile(Scene):
+    def test_the_arrows_bring_back_earlier_entries_also_of_earlier_sessions(self):
+        terminal = self.ready(self.chat, *SHORT)
+        self.answered(terminal, "first\r")
+        self.answered(terminal, "second\r")
+        self.answered(terminal, UP + UP + "!\r")
+        terminal.send("\x04")
+        self.assertEqual(terminal.ended(), 0)
+        self.assertEqual((self.path / "state/inferno/history").read_text(), "first\nsecond\nfirst!\n")
+        self.assertEqual((self.path / "state/inferno/history").stat().st_mode & 0o777, 0o600)
+        again = self.ready(self.chat, *SHORT)
+        again.send("draft" + UP + UP)
+        again.wait_for(r"^>>> second$")
+        again.send(DOWN + DOWN)
+        again.wait_for(r"^>>> draft$")
+
+
+class Interrupting(Scene):
+
+    def test_control_c_stops_the_answer_and_the_conversation_goes_on(self):
+        terminal = self.ready(models.chat_model(self.path / "endless", models.ENDLESS), *LETTERS)
+        terminal.send("tell me everything\r")
+        terminal.wait_for(r"everything\n.{20,}")
+        terminal.send("\x03")
+        terminal.wait_for(STATS + r"; stopped\n>>> $")
+        terminal.send("/set max_tokens 3\r")
+        written, _, cached = self.answered(terminal, "go on\r")
+        self.assertEqual(written, 3)
+        self.assertGreater(cached, 0)  # what was made before the interrupt is part of the conversation
+
+    def test_control_c_at_the_prompt_drops_the_line_and_at_an_empty_one_explains(self):
+        terminal = self.ready(self.chat, *SHORT)
+        terminal.send("never mind\x03")
+        terminal.wait_for(r"never mind\^C\n>>> $")
+        self.assertNotIn("to leave", terminal.screen.text())
+        terminal.send("\x03")
+        terminal.wait_for(r"to leave, type /exit or press Ctrl-D\n>>> $")
+        terminal.send("/exit\r")
+        self.assertEqual(terminal.ended(), 0)
+
+    def test_what_is_typed_during_an_answer_waits_for_the_prompt(self):
+        terminal = self.ready(self.chat, "--temperature", "0", "--ignore-eos", "--max-tokens", "30")
+        terminal.send("one\rtwo")
+        terminal.wait_for(STATS + r".*\n>>> two$")
+
+    def test_the_terminal_is_given_back_whatever_happens(self):
+        for number, end in enumerate((b"\x04", signal.SIGTERM, signal.SIGHUP, signal.SIGSEGV)):
+            terminal = self.play(self.chat, *SHORT)
+            terminal.wait_for(r"^>>> $")
+            self.assertFalse(terminal.settings()[3] & termios.ICANON)
+            terminal.send(end) if isinstance(end, bytes) else terminal.signal(end)
+            status = terminal.ended()
+            self.assertEqual(status, 0 if number == 0 else -end)
+            self.assertTrue(terminal.settings()[3] & termios.ICANON)
+            self.assertTrue(terminal.settings()[3] & termios.ECHO)
+            self.assertTrue(terminal.raw.rstrip().endswith(b"\x1b[?2004l") or b"\x1b[?2004l" in terminal.raw[-40:])
+
+
+class Talking(Scene):
+    def test_only_new_tokens_of_a_conversation_are_read(self):
+        terminal = self.ready(self.chat, *LETTERS, "--max-tokens", "100")
+        _, first, cached = self.answered(terminal, "Tell me a long story about a dog and a cat.\r")
+        self.assertEqual(cached, 0)
+        _, second, cached = self.answered(terminal, "And then?\r")
+        self.assertGreater(second, first + 100)
+        # All but the last token of the answer, in whole blocks: "aaa…" would be cut into other tokens when the
+        # conversation is rendered anew.
+        self.assertGreater(cached, first + 99 - 32)
+        terminal.send("/stats\r")
+        terminal.wait_for(rf"answers   2\nprompts   {first + second} tokens: {cached} cached")
+
+    def test_commands(self):
+        terminal = self.ready(self.chat, *SHORT)
+        self.answered(terminal, "one\r")
+        self.answered(terminal, "two\r")
+        terminal.send("/undo\r")
+        terminal.wait_for("taken back; 1 turns are left")
+        terminal.send("/save a.json\r")
+        terminal.wait_for("wrote 1 turns")
+        terminal.send("/clear\r")
+        terminal.wait_for("a new conversation")
+        terminal.send("/open a.json\r")
+        terminal.wait_for("1 turns; the next")
+        self.answered(terminal, "/regen\r")
+        terminal.send("/system Be brief.\r")
+        terminal.wait_for("set; a new conversation begins")
+        terminal.send("/set temperature 0.5\r")
+        terminal.wait_for("temperature is 0.5")
+        terminal.send("/set top_p 7\r")
+        terminal.wait_for("error: top_p: expected a number from 0 to 1, found 7")
+        terminal.send("/show\r")
+        shown = terminal.wait_for(r"system    Be brief\.\nturns     0[\s\S]*temperature +0\.5[\s\S]*think +not set")
+        self.assertIn("chat_template.jinja", terminal.screen.text())
+        self.assertTrue(shown)
+        terminal.send("/nonsense\r")
+        terminal.wait_for("/nonsense is not a command")
+        terminal.send("/help\r")
+        terminal.wait_for(r"/regen +another answer")
+        terminal.send("/open nothing.json\r")
+        terminal.wait_for("error: nothing.json")
+        terminal.send("/bye\r")
+        self.assertEqual(terminal.ended(), 0)
+
+    def test_another_model_can_be_loaded_and_a_bad_one_leaves_the_old(self):
+        (self.path / "models/broken").mkdir()
+        (self.path / "models/broken/config.json").write_text("{}")
+        (self.path / "models/broken/tokenizer.json").write_text("{}")
+        models.completion_model(self.path / "models/plain")
+        terminal = self.ready("chatty", *SHORT, INFERNO_MODELS=str(self.path / "models"))
+        terminal.send("/load plain\r")
+        terminal.wait_for(r"it completes text[\s\S]*>>> $")
+        self.answered(terminal, "Once\r")
+        terminal.send("/load models/broken\r")
+        terminal.wait_for(r"still plain[\s\S]*error:[\s\S]*>>> $")
+        self.answered(terminal, "Twice\r")
+
+    def test_a_text_too_long_is_an_error_with_both_numbers_and_nothing_is_lost(self):
+        terminal = self.ready(self.chat, *SHORT, "--context", "128")
+        self.answered(terminal, "short\r")
+        terminal.send("\x1b[200~" + "a b c d e f g " * 40 + "\x1b[201~\r")
+        terminal.wait_for(r"error: a prompt of \d{3,} tokens .* context of 128")
+        self.answered(terminal, "short again\r")
+
+    def test_no_colour_means_no_colour(self):
+        terminal = self.ready(self.chat, *SHORT, NO_COLOR="1")
+        self.answered(terminal, "x\r")
+        self.assertNotRegex(terminal.raw.decode(), r"\x1b\[[0-9;]*m")
+
+    def test_the_model_cannot_drive_the_terminal(self):
+        # The tiny model knows every byte as a token; 0x1b is forced on it.
+        tokens = json.loads((models.LLAMA / "tokenizer.json").read_text())["model"]["vocab"]
+        escape = tokens["ě"]  # GPT-2's name for byte 0x1b
+        terminal = self.ready(self.chat, *SHORT, "--logit-bias", f"{escape}=100")
+        self.answered(terminal, "x\r")
+        self.assertIn(r"\x1b\x1b\x1b\x1b", terminal.screen.text())
+
+
+class Choosing(Scene):
+    def setUp(self):
+        super().setUp()
+        models.completion_model(self.path / "models/plain")
+        snapshot = self.path / "hub/models--tiny--chat/snapshots/abc"
+        models.chat_model(snapshot)
+        (self.path / "hub/models--tiny--chat/refs").mkdir()
+        (self.path / "hub/models--tiny--chat/refs/main").write_text("abc")
+        self.places = {"INFERNO_MODELS": str(self.path / "models"), "HF_HUB_CACHE": str(self.path / "hub")}
+
+    def test_a_numbered_list_takes_a_number_or_a_name(self):
+        for answer, name in (("2", "plain"), ("tiny/chat", "tiny/chat")):
+            terminal = self.play(*SHORT, **self.places)
+            terminal.wait_for(r"1  chatty .*\n +2  plain .*\n +3  tiny/chat .*\nnumber or name: $")
+            terminal.send("9\r")
+            terminal.wait_for("expected a number from 1 to 3")
+            terminal.send(answer + "\r")
+            terminal.wait_for(rf"^{name} \(llama\), context of 4096 tokens[\s\S]*>>> $")
+
+    def test_one_can_leave_instead(self):
+        terminal = self.play(**self.places)
+        terminal.wait_for("number or name: $")
+        terminal.send("\x04")
+        self.assertEqual(terminal.ended(), 0)
+
+    def test_the_only_model_starts_at_once(self):
+        terminal = self.play(*SHORT, HF_HUB_CACHE=str(self.path / "hub"))
+        terminal.wait_for(r"^tiny/chat \(llama\)[\s\S]*>>> $")
+
+    def test_none_at_all_is_an_error_that_says_where_to_look(self):
+        done = self.piped("", code=3)
+        self.assertIn("INFERNO_MODELS", done.stderr.decode())
+
+    def test_a_pipe_is_not_asked(self):
+        done = self.piped("hi\n", code=2, **self.places)
+        self.assertIn("found are: chatty, plain, tiny/chat", done.stderr.decode())
+
+
+class Piped(Scene):
+    def test_lines_are_turns_and_stdout_holds_the_answers_alone(self):
+        done = self.piped('one\n/stats\n"""two\nlines"""\n', self.chat, *SHORT)
+        self.assertEqual(len(re.findall(STATS, done.stderr.decode())), 2)
+        self.assertIn("answers   1", done.stderr.decode())
+        for word in (b"tokens/s", b">>>", b"\x1b"):
+            self.assertNotIn(word, done.stdout)
+        alone = self.piped("one\n", self.chat, *SHORT)
+        self.assertTrue(done.stdout.startswith(alone.stdout))
+
+    def test_a_failed_turn_is_in_the_exit_code_and_the_others_go_on(self):
+        done = self.piped("a b c " * 100 + "\nshort\n", self.chat, *SHORT, "--context", "128", code=2)
+        self.assertIn("context of 128", done.stderr.decode())
+        self.assertEqual(len(re.findall(STATS, done.stderr.decode())), 1)
+
+    def test_control_c_ends_it_with_130_wherever_it_is(self):
+        endless = models.chat_model(self.path / "endless", models.ENDLESS)
+        for entry in (b"", b"tell me everything\n"):
+            process = subprocess.Popen([PROGRAM, "play", endless, *LETTERS, "--device", "cpu"], stdin=subprocess.PIPE,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment())
+            while b"context of" not in process.stderr.readline():
+                pass
+            process.stdin.write(entry)
+            process.stdin.flush()
+            if entry:
+                os.read(process.stdout.fileno(), 1)
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(20), 130)
+            process.communicate()
+
+    def test_a_model_without_template_completes_text_and_says_so(self):
+        done = self.piped("Once\n", models.LLAMA, *SHORT)
+        self.assertIn("no chat template, so it completes text", done.stderr.decode())
+        generated = subprocess.run([PROGRAM, "generate", "Once", "-m", models.LLAMA, "--device", "cpu", *SHORT],
+                                   capture_output=True, env=self.environment(), timeout=60)
+        self.assertEqual(done.stdout, generated.stdout)
+
+
+@unittest.skipIf(models.stories() is None, "no ../shared/reference")
+class Stories(Scene):
+    def test_are_the_references_word_for_word(self):
+        prompt, story = models.stories()[0]
+        done = self.piped(prompt + "\n", models.STORIES, "--temperature", "0")
+        self.assertEqual(done.stdout.decode(), story + "\n")
+
+    def test_appear_on_a_terminal(self):
+        prompt, story = models.stories()[0]
+        terminal = self.ready(models.STORIES, "--temperature", "0", columns=2000, NO_COLOR="1")
+        self.answered(terminal, prompt + "\r")
+        self.assertIn(f">>> {prompt}\n{story}\n", terminal.screen.text())
+
+
+if __name__ == "__main__":
+    unittest.main()
