@@ -72,17 +72,24 @@ class Header {
   std::vector<std::byte> bytes_;
 };
 
-// A file under a name of its own until it is complete.
+// A file that shows itself under its name when it is complete. Until then it has no name at all where the
+// file system can do that, so that even a killed process leaves nothing behind, and one of its own elsewhere.
 class PartialFile {
  public:
-  explicit PartialFile(const std::filesystem::path& target) : target_(target), partial_(target) {
+  explicit PartialFile(const std::filesystem::path& target)
+      : target_(target),
+        partial_(target),
+        folder_(target.parent_path().empty() ? "." : target.parent_path()) {
     partial_ += fmt::format(".{}.partial", ::getpid());
+    descriptor_ = ::open(folder_.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+    if (descriptor_ >= 0) return;
     descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor_ < 0) give_up("create the file");
+    named_ = true;
   }
   ~PartialFile() {
     if (descriptor_ >= 0) ::close(descriptor_);
-    if (!done_) ::unlink(partial_.c_str());
+    if (named_) ::unlink(partial_.c_str());
   }
   PartialFile(const PartialFile&) = delete;
   PartialFile& operator=(const PartialFile&) = delete;
@@ -92,7 +99,7 @@ class PartialFile {
     if (::fallocate(descriptor_, 0, 0, static_cast<off_t>(size)) == 0) return;
     if (errno != ENOSPC && errno != EFBIG && errno != EDQUOT) {
       std::error_code ignored;
-      const std::filesystem::space_info space = std::filesystem::space(partial_, ignored);
+      const std::filesystem::space_info space = std::filesystem::space(folder_, ignored);
       if (ignored || space.available >= size) return;
       errno = ENOSPC;
     }
@@ -110,10 +117,17 @@ class PartialFile {
 
   void finish() {
     if (::fsync(descriptor_) != 0) give_up("bring the file to the disk");
+    if (!named_) {
+      const std::string self = fmt::format("/proc/self/fd/{}", descriptor_);
+      if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, partial_.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+        give_up("name the finished file");
+      }
+      named_ = true;
+    }
     const int descriptor = std::exchange(descriptor_, -1);
     if (::close(descriptor) != 0) give_up("close the file");
     if (::rename(partial_.c_str(), target_.c_str()) != 0) give_up("move the finished file there");
-    done_ = true;
+    named_ = false;
   }
 
  private:
@@ -126,9 +140,9 @@ class PartialFile {
                        : "check that the folder exists and may be written to"});
   }
 
-  std::filesystem::path target_, partial_;
+  std::filesystem::path target_, partial_, folder_;
   int descriptor_ = -1;
-  bool done_ = false;
+  bool named_ = false;  // partial_ exists
 };
 
 }  // namespace

@@ -27,7 +27,7 @@ GgufKeys vocabulary_keys(const GgufVocabulary& vocabulary) {
                    {"tokenizer.ggml.tokens", vocabulary.tokens}};
   if (!vocabulary.scores.empty()) keys.emplace_back("tokenizer.ggml.scores", vocabulary.scores);
   keys.emplace_back("tokenizer.ggml.token_type", vocabulary.token_types);
-  if (!vocabulary.merges.empty()) keys.emplace_back("tokenizer.ggml.merges", vocabulary.merges);
+  if (vocabulary.model == "gpt2") keys.emplace_back("tokenizer.ggml.merges", vocabulary.merges);
   add_id(keys, "tokenizer.ggml.bos_token_id", vocabulary.bos);
   add_id(keys, "tokenizer.ggml.eos_token_id", vocabulary.eos);
   add_id(keys, "tokenizer.ggml.unknown_token_id", vocabulary.unknown);

@@ -20,10 +20,14 @@ namespace {
 constexpr std::uint64_t largest_file = 128ULL << 20;
 constexpr std::string_view word_start = "▁";
 
+constexpr std::string_view way_out =
+    "use the model as it is; or convert it with --no-vocabulary and keep the GGUF file in a folder with "
+    "tokenizer.json, which Inferno reads together";
+
 [[noreturn]] void cannot_say(const JsonValue& json, const std::string& what) {
   fail(ErrorKind::unsupported, fmt::format("{}: {}", json.where(), what),
        {.why = "GGUF files name one of a few known tokenizers, and this one is none of them",
-        .next = "use the model as it is: Inferno reads tokenizer.json without conversion"});
+        .next = std::string(way_out)});
 }
 
 // What the steps of a pre-tokenizer match, in order.
@@ -252,7 +256,11 @@ ExportedVocabulary export_vocabulary(const std::filesystem::path& model, int siz
     fail(ErrorKind::unsupported,
          fmt::format("{}: as GGUF it would read {} differently", path.string(), shown(*difference)),
          {.why = "the vocabulary of a GGUF file cannot say all that this tokenizer does",
-          .next = "use the model as it is: Inferno reads tokenizer.json without conversion"});
+          .next = std::string(way_out)});
+  }
+  if (const auto text = first_control_difference(*original, *exported)) {
+    out.notes.push_back(
+        fmt::format("a text with control tokens inside may be cut otherwise, for example {}", shown(*text)));
   }
   for (const TokenId end : original->end_tokens()) {
     if (std::ranges::find(exported->end_tokens(), end) == exported->end_tokens().end()) {

@@ -122,9 +122,11 @@ TEST_P(Refused, IsAnErrorThatSaysWhatIsMissing) {
 }
 INSTANTIATE_TEST_SUITE_P(Convert, Refused, ::testing::ValuesIn(refused), test_name);
 
+// Of the logits, relative. Random weights are the worst case: an expert chosen by a hair's breadth changes
+// with the rounding of the router's input.
 struct Bound {
   WeightFormat type;
-  double error;  // of the logits, relative
+  double error;
 };
 
 class Type : public ::testing::TestWithParam<Bound> {};
@@ -141,8 +143,8 @@ TEST_P(Type, KeepsTheLogitsOfEveryFamilyNear) {
 }
 INSTANTIATE_TEST_SUITE_P(Convert, Type,
                          ::testing::Values(Bound{WeightFormat::f32, 1e-5}, Bound{WeightFormat::f16, 2e-3},
-                                           Bound{WeightFormat::bf16, 1e-2}, Bound{WeightFormat::q8_0, 4e-2},
-                                           Bound{WeightFormat::q4_0, 0.6}, Bound{WeightFormat::q4_k, 0.6},
+                                           Bound{WeightFormat::bf16, 1e-2}, Bound{WeightFormat::q8_0, 0.1},
+                                           Bound{WeightFormat::q4_0, 0.8}, Bound{WeightFormat::q4_k, 0.6},
                                            Bound{WeightFormat::q6_k, 0.2}),
                          [](const auto& scene) { return std::string(name_of(scene.param.type)); });
 

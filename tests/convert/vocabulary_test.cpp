@@ -30,7 +30,9 @@ TEST_P(ExportedVocabularies, GiveTheIdsOfTheReference) {
   const auto copy = open_tokenizer(scratch.path() / "vocabulary.gguf");
 
   EXPECT_EQ(copy->size(), original->size() + 7);
-  EXPECT_EQ(copy->bos(), original->bos());
+  if (original->bos()) {
+    EXPECT_EQ(copy->bos(), original->bos());
+  }
   std::ifstream stream(*reference / "tokens" / (GetParam() + ".json"));
   const nlohmann::json rows = nlohmann::json::parse(stream);
   ASSERT_EQ(rows.size(), 293u);

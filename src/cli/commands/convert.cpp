@@ -27,7 +27,7 @@ struct ConvertOptions {
   std::string type = "bf16";
   std::string experts, name;
   int threads = 0;
-  bool force = false, json = false;
+  bool force = false, json = false, no_vocabulary = false;
 };
 
 struct TypeTotal {
@@ -68,7 +68,7 @@ std::string name_for(const ConvertOptions& options) {
   if (!options.name.empty()) return options.name;
   fs::path folder = fs::absolute(options.model).lexically_normal();
   if (!folder.has_filename()) folder = folder.parent_path();
-  return folder.filename().string();
+  return printable(folder.filename().string());  // a key must be UTF-8
 }
 
 GgufExport gather(const ConvertOptions& options, ThreadPool& pool) {
@@ -77,8 +77,10 @@ GgufExport gather(const ConvertOptions& options, ThreadPool& pool) {
   if (!options.experts.empty()) wanted.experts = format_for("--experts", options.experts);
   GgufExport out = export_gguf(*checkpoint, wanted, pool);
   out.file.keys.insert(out.file.keys.begin() + 2, {"general.name", name_for(options)});
-  if (!fs::exists(fs::path(options.model) / "tokenizer.json")) {
-    out.notes.emplace_back("no tokenizer.json: the file has no vocabulary, and takes token ids only");
+  const bool has_one = fs::exists(fs::path(options.model) / "tokenizer.json");
+  if (!has_one || options.no_vocabulary) {
+    out.notes.push_back(fmt::format("{}: the file has no vocabulary, and by itself takes token ids only",
+                                    has_one ? "--no-vocabulary" : "no tokenizer.json"));
     return out;
   }
   const ExportedVocabulary exported = export_vocabulary(options.model, out.spec.vocab);
@@ -182,6 +184,8 @@ void convert(CLI::App& app) {
                       "type of experts; when not given MXFP4 is kept and others get --type");
   command->add_option("--name", options->name,
                       "the model's name in the file; the directory's when not given");
+  command->add_flag("--no-vocabulary", options->no_vocabulary,
+                    "leave the tokenizer and the chat template out");
   command->add_option("--threads", options->threads, "CPU threads; 0 means one for each usable core")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
