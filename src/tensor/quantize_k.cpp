@@ -8,8 +8,19 @@
 namespace inferno {
 namespace {
 
+// To the nearest whole number, ties to even, for magnitudes below 2^22: beside this sum a float's last place is 1.
+// A library call for each of a billion weights would take most of the time.
+float whole(float value) {
+  constexpr float beside = 0x1.8p23f;
+  return (value + beside) - beside;
+}
+
 int nearest(float value) {
-  return static_cast<int>(std::nearbyint(value));
+  return static_cast<int>(whole(std::clamp(value, -1e6f, 1e6f)));
+}
+
+float inverse_of(float step) {
+  return step == 0.0f ? 0.0f : 1.0f / step;
 }
 
 // x is about step * code - offset.
@@ -18,36 +29,42 @@ struct Affine {
   float offset = 0.0f;  // never negative: the format subtracts it
 };
 
-constexpr int most_code = 15;
+constexpr float most_code = 15.0f;
 constexpr int group_of_4 = 32;
 
-int code_of(float x, const Affine& affine) {
-  return affine.step == 0.0f ? 0 : std::clamp(nearest((x + affine.offset) / affine.step), 0, most_code);
+float code_of(float x, const Affine& affine, float inverse) {
+  return whole(std::clamp((x + affine.offset) * inverse, 0.0f, most_code));
 }
 
 struct Weighted {
-  std::span<const float> x;
+  const float* x;
   std::array<float, group_of_4> weight{};
 
   float error(const Affine& affine) const {
-    float sum = 0.0f;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      const float off = affine.step * static_cast<float>(code_of(x[i], affine)) - affine.offset - x[i];
-      sum += weight[i] * off * off;
+    const float inverse = inverse_of(affine.step);
+    std::array<float, group_of_4> parts;  // a loop of its own, so that the work before the sum is vectorized
+    for (std::size_t i = 0; i < group_of_4; ++i) {
+      const float off = affine.step * code_of(x[i], affine, inverse) - affine.offset - x[i];
+      parts[i] = weight[i] * off * off;
     }
+    float sum = 0.0f;
+    for (const float part : parts) sum += part;
     return sum;
   }
 
   // The least-squares line through the codes that `guess` gives. The guess itself when they are all equal.
   Affine fitted(const Affine& guess) const {
+    const float inverse = inverse_of(guess.step);
+    std::array<float, group_of_4> codes;
+    for (std::size_t i = 0; i < group_of_4; ++i) codes[i] = code_of(x[i], guess, inverse);
     float w = 0.0f, wx = 0.0f, wl = 0.0f, wll = 0.0f, wxl = 0.0f;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      const auto code = static_cast<float>(code_of(x[i], guess));
+    for (std::size_t i = 0; i < group_of_4; ++i) {
+      const float weighted = weight[i] * codes[i];
       w += weight[i];
       wx += weight[i] * x[i];
-      wl += weight[i] * code;
-      wll += weight[i] * code * code;
-      wxl += weight[i] * x[i] * code;
+      wl += weighted;
+      wll += weighted * codes[i];
+      wxl += weighted * x[i];
     }
     const float determinant = w * wll - wl * wl;
     if (determinant <= 0.0f) return guess;
@@ -62,15 +79,15 @@ Affine best_affine(std::span<const float> x) {
   const auto [low, high] = std::ranges::minmax(x);
   const float least = std::min(low, 0.0f);
   if (high <= least) return {0.0f, -least};
-  Weighted group = {.x = x};
+  Weighted group = {.x = x.data()};
   float squares = 0.0f;
   for (const float value : x) squares += value * value;
   const float typical = std::sqrt(squares / static_cast<float>(x.size()));
   for (std::size_t i = 0; i < x.size(); ++i) group.weight[i] = typical + std::abs(x[i]);
-  Affine best = {(high - least) / static_cast<float>(most_code), -least};
+  Affine best = {(high - least) / most_code, -least};
   float smallest = group.error(best);
   for (int step = 0; step <= 20; ++step) {
-    const float codes = static_cast<float>(most_code) - 1.0f + 0.1f * static_cast<float>(step);
+    const float codes = most_code - 1.0f + 0.1f * static_cast<float>(step);
     const Affine line = group.fitted({(high - least) / codes, -least});
     if (!(line.step > 0.0f)) continue;
     if (const float error = group.error(line); error < smallest) {
@@ -96,8 +113,8 @@ void set_scale(blocks::KScales& scales, int group, int scale, int offset) {
 constexpr int group_of_6 = 16;
 constexpr float half_range = 32.0f;
 
-int signed_code(float x, float inverse) {
-  return std::clamp(nearest(x * inverse), -32, 31);
+float signed_code(float x, float inverse) {
+  return whole(std::clamp(x * inverse, -32.0f, 31.0f));
 }
 
 // The step whose codes lie closest to x, weighted by x². 0 when there is nothing but zeros.
@@ -112,7 +129,7 @@ float best_step(const float* x) {
     const float inverse = -(half_range + 0.1f * static_cast<float>(shift)) / extreme;
     float with_x = 0.0f, with_itself = 0.0f;
     for (int i = 0; i < group_of_6; ++i) {
-      const auto code = static_cast<float>(signed_code(x[i], inverse));
+      const float code = signed_code(x[i], inverse);
       const float weight = x[i] * x[i];
       with_x += weight * x[i] * code;
       with_itself += weight * code * code;
@@ -150,8 +167,9 @@ void fill(blocks::Q4_K& block, const float* x) {
     const int group = i / group_of_4;
     const Affine stored = {f16_to_float(block.scale) * static_cast<float>(block.groups.scale(group)),
                            f16_to_float(block.minimum) * static_cast<float>(block.groups.offset(group))};
+    const auto code = static_cast<int>(code_of(x[i], stored, inverse_of(stored.step)));
     std::uint8_t& byte = block.nibbles[i / 64 * 32 + i % 32];
-    byte = static_cast<std::uint8_t>(byte | code_of(x[i], stored) << (i % 64 / 32 * 4));
+    byte = static_cast<std::uint8_t>(byte | code << (i % 64 / 32 * 4));
   }
 }
 
@@ -173,7 +191,7 @@ void fill(blocks::Q6_K& block, const float* x) {
   }
   for (int i = 0; i < blocks::Q6_K::elements; ++i) {
     const float step = f16_to_float(block.scale) * static_cast<float>(block.groups[i / group_of_6]);
-    const int code = (step == 0.0f ? 0 : signed_code(x[i], 1.0f / step)) + 32;
+    const int code = static_cast<int>(signed_code(x[i], inverse_of(step))) + 32;
     const int half = i / 128;
     std::uint8_t& low = block.low[half * 64 + i % 64];
     low = static_cast<std::uint8_t>(low | (code & 0xF) << (i % 128 / 64 * 4));
