@@ -79,7 +79,8 @@ TEST(GgufConfig, TurnsRotatedDimensionsIntoAShare) {
         .set("phi2.rope.dimension_count", dims);
   };
   EXPECT_FLOAT_EQ(config_of(phi(32)).number("partial_rotary_factor"), 0.4f);
-  EXPECT_FALSE(config_of(phi(80)).has("partial_rotary_factor"));
+  // Phi rotates half of each head unless it says otherwise, so all of it must be said.
+  EXPECT_FLOAT_EQ(config_of(phi(80)).number("partial_rotary_factor"), 1.0f);
   EXPECT_THAT(config_of(phi(81)).unread(), Contains("phi2.rope.dimension_count"));
   for (std::uint32_t dims = 1; dims < 80; ++dims) {
     const float share = config_of(phi(dims)).number("partial_rotary_factor");

@@ -80,7 +80,9 @@ void settle_heads(Values& values, std::string_view architecture) {
   const auto dims = number(values, dims_key);
   if (!dims || *dims < 1 || *dims > *size) return;
   erase(values, dims_key);
-  if (*dims != *size) values.emplace("partial_rotary_factor", share_of(*dims, *size));
+  // Phi rotates half of a head unless its config says otherwise; the others rotate all of it.
+  if (*dims != *size || architecture == "phi2")
+    values.emplace("partial_rotary_factor", share_of(*dims, *size));
 }
 
 // llama.cpp takes a factor without a kind for linear scaling, and a linear factor of 0 or 1 for none.

@@ -74,6 +74,12 @@ std::optional<WeightFormat> ggml_format(std::uint32_t number) {
   return type == nullptr ? std::nullopt : type->format;
 }
 
+std::optional<std::uint32_t> ggml_number(WeightFormat format) {
+  const auto found =
+      std::find_if(types.begin(), types.end(), [&](const GgmlType& type) { return type.format == format; });
+  return found == types.end() ? std::nullopt : std::optional(found->number);
+}
+
 std::string ggml_type_name(std::uint32_t number) {
   const GgmlType* type = find(number);
   return type == nullptr ? fmt::format("type {}", number) : std::string(type->name);

@@ -148,4 +148,14 @@ const GgufSplit& find_split(std::string_view name, std::string_view file) {
         .next = "use the model's tokenizer.json, which says itself how to split"});
 }
 
+const GgufSplit* find_split_by_patterns(std::span<const std::string> patterns, bool nfc, bool ignore_merges) {
+  const GgufSplit* found = nullptr;
+  for (const GgufSplit& split : splits) {
+    if (split.nfc != nfc || !std::ranges::equal(split.patterns, patterns)) continue;
+    if (split.ignore_merges == ignore_merges) return &split;
+    if (found == nullptr) found = &split;
+  }
+  return found;
+}
+
 }  // namespace inferno

@@ -18,4 +18,8 @@ struct GgufSplit {
 // Error{unsupported} listing the known names when `name` is none of them. An empty name is "default".
 const GgufSplit& find_split(std::string_view name, std::string_view file);
 
+// The other direction: an entry with exactly these patterns, if possible one that agrees about merges, too.
+// Null when there is none.
+const GgufSplit* find_split_by_patterns(std::span<const std::string> patterns, bool nfc, bool ignore_merges);
+
 }  // namespace inferno

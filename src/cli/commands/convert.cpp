@@ -1,0 +1,197 @@
+// `inferno convert`: a Hugging Face model as one GGUF file, in the type of one's choice.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/describe_spec.h"
+#include "cli/printable.h"
+#include "cli/vocabulary_keys.h"
+#include "model/gguf_export.h"
+#include "tensor/quantize.h"
+#include "text/export_vocabulary.h"
+
+namespace inferno::command {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ConvertOptions {
+  std::string model, output;
+  std::string type = "bf16";
+  std::string experts, name;
+  int threads = 0;
+  bool force = false, json = false, no_vocabulary = false;
+};
+
+struct TypeTotal {
+  std::size_t tensors = 0;
+  std::uint64_t bytes = 0;
+};
+using TypeTotals = std::map<std::string, TypeTotal>;
+
+WeightFormat format_for(const std::string& option, std::string name) {
+  std::ranges::transform(name, name.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const auto format = format_named(name);
+  if (format && (can_quantize(*format) || (option == "--experts" && *format == WeightFormat::mxfp4)))
+    return *format;
+  fail(ErrorKind::invalid_request,
+       fmt::format("{} {}: expected f32, f16, bf16, q8_0, q4_0, q4_k or q6_k", option, name),
+       {.why = name == "mxfp4" ? "weights in MXFP4 are kept, and others are not converted to it" : "",
+        .next = {}});
+}
+
+void require_free(const ConvertOptions& options) {
+  const fs::path output = options.output;
+  if (fs::is_directory(output)) {
+    fail(ErrorKind::invalid_request,
+         fmt::format("{}: expected a file to write, found a folder", options.output));
+  }
+  if (!options.force && fs::exists(output)) {
+    fail(ErrorKind::invalid_request, fmt::format("{}: the file exists", options.output),
+         {.why = {}, .next = "choose another name, or add --force to replace it"});
+  }
+}
+
+void add_keys(OutgoingGguf& file, GgufKeys keys) {
+  std::ranges::move(keys, std::back_inserter(file.keys));
+}
+
+std::string name_for(const ConvertOptions& options) {
+  if (!options.name.empty()) return options.name;
+  fs::path folder = fs::absolute(options.model).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
+  return printable(folder.filename().string());  // a key must be UTF-8
+}
+
+GgufExport gather(const ConvertOptions& options, ThreadPool& pool) {
+  const auto checkpoint = open_checkpoint(options.model);
+  ExportOptions wanted = {.type = format_for("--type", options.type), .experts = {}};
+  if (!options.experts.empty()) wanted.experts = format_for("--experts", options.experts);
+  GgufExport out = export_gguf(*checkpoint, wanted, pool);
+  out.file.keys.insert(out.file.keys.begin() + 2, {"general.name", name_for(options)});
+  const bool has_one = fs::exists(fs::path(options.model) / "tokenizer.json");
+  if (!has_one || options.no_vocabulary) {
+    out.notes.push_back(fmt::format("{}: the file has no vocabulary, and by itself takes token ids only",
+                                    has_one ? "--no-vocabulary" : "no tokenizer.json"));
+    return out;
+  }
+  const ExportedVocabulary exported = export_vocabulary(options.model, out.spec.vocab);
+  add_keys(out.file, vocabulary_keys(exported.vocabulary));
+  add_keys(out.file, generation_keys(options.model, exported.vocabulary));
+  add_keys(out.file, template_keys(options.model));
+  out.notes.insert(out.notes.end(), exported.notes.begin(), exported.notes.end());
+  return out;
+}
+
+// One line that is written over on a terminal, and every tenth of the way elsewhere.
+class ProgressLine {
+ public:
+  explicit ProgressLine(const OutgoingGguf& file) : file_(file) {
+    for (const OutgoingTensor& tensor : file.tensors) all_ += tensor.bytes();
+  }
+  void operator()(std::size_t index) {
+    const auto percent = static_cast<int>(100.0 * static_cast<double>(done_) / static_cast<double>(all_));
+    done_ += file_.tensors[index].bytes();
+    if (terminal_) {
+      fmt::print(stderr, "\r\033[K{:>3} %  {} of {}  {}", percent, index + 1, file_.tensors.size(),
+                 file_.tensors[index].name);
+      std::fflush(stderr);
+    } else if (percent / 10 > shown_) {
+      shown_ = percent / 10;
+      fmt::print(stderr, "{} %\n", percent);
+    }
+  }
+  void finish() const {
+    if (terminal_) fmt::print(stderr, "\r\033[K");
+  }
+
+ private:
+  const OutgoingGguf& file_;
+  std::uint64_t all_ = 0, done_ = 0;
+  int shown_ = 0;
+  bool terminal_ = ::isatty(STDERR_FILENO) == 1;
+};
+
+TypeTotals totals_of(const OutgoingGguf& file) {
+  TypeTotals totals;
+  for (const OutgoingTensor& tensor : file.tensors) {
+    TypeTotal& total = totals[std::string(name_of(tensor.format))];
+    ++total.tensors;
+    total.bytes += tensor.bytes();
+  }
+  return totals;
+}
+
+void print_json(const ConvertOptions& options, const GgufExport& out, double seconds) {
+  Json types = Json::object();
+  for (const auto& [type, total] : totals_of(out.file)) {
+    types[type] = {{"tensors", total.tensors}, {"bytes", total.bytes}};
+  }
+  const Json report = {{"file", options.output},
+                       {"bytes", fs::file_size(options.output)},
+                       {"architecture", std::get<std::string>(out.file.keys.front().second)},
+                       {"tensors", out.file.tensors.size()},
+                       {"types", types},
+                       {"keys", out.file.keys.size()},
+                       {"notes", out.notes},
+                       {"seconds", seconds}};
+  fmt::print("{}\n", report.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+void print_report(const ConvertOptions& options, const GgufExport& out, double seconds) {
+  for (const std::string& note : out.notes) fmt::print(stderr, "note: {}\n", printable(note));
+  fmt::print("wrote {}: {}, {} tensors, {} keys, {:.1f} s\n", options.output,
+             human_bytes(static_cast<double>(fs::file_size(options.output))), out.file.tensors.size(),
+             out.file.keys.size(), seconds);
+  for (const auto& [type, total] : totals_of(out.file)) {
+    fmt::print("  {:<6} {:>5} tensors {:>10}\n", type, total.tensors,
+               human_bytes(static_cast<double>(total.bytes)));
+  }
+}
+
+void run(const ConvertOptions& options) {
+  require_free(options);
+  const auto start = std::chrono::steady_clock::now();
+  ThreadPool pool(options.threads);
+  const GgufExport out = gather(options, pool);
+  ProgressLine progress(out.file);
+  write_gguf(options.output, out.file, [&](std::size_t index) { progress(index); });
+  progress.finish();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (options.json) return print_json(options, out, seconds);
+  print_report(options, out, seconds);
+}
+
+}  // namespace
+
+void convert(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("convert", "Convert a Hugging Face model to a GGUF file");
+  const auto options = std::make_shared<ConvertOptions>();
+  command->add_option("MODEL", options->model, "a model directory with config.json and safetensors files")
+      ->required();
+  command->add_option("-o,--output", options->output, "the GGUF file to write")->required();
+  command->add_option("--type", options->type, "type of matrices: f32, f16, bf16, q8_0, q4_0, q4_k or q6_k")
+      ->capture_default_str();
+  command->add_option("--experts", options->experts,
+                      "type of experts; when not given MXFP4 is kept and others get --type");
+  command->add_option("--name", options->name,
+                      "the model's name in the file; the directory's when not given");
+  command->add_flag("--no-vocabulary", options->no_vocabulary,
+                    "leave the tokenizer and the chat template out");
+  command->add_option("--threads", options->threads, "CPU threads; 0 means one for each usable core")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  command->add_flag("--force", options->force, "replace the file when it exists");
+  command->add_flag("--json", options->json, "print JSON");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace inferno::command

@@ -1,0 +1,203 @@
+#include "tensor/quantize_k.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+
+namespace inferno {
+namespace {
+
+// To the nearest whole number, ties to even, for magnitudes below 2^22: beside this sum a float's last place is 1.
+// A library call for each of a billion weights would take most of the time.
+float whole(float value) {
+  constexpr float beside = 0x1.8p23f;
+  return (value + beside) - beside;
+}
+
+int nearest(float value) {
+  return static_cast<int>(whole(std::clamp(value, -1e6f, 1e6f)));
+}
+
+float inverse_of(float step) {
+  return step == 0.0f ? 0.0f : 1.0f / step;
+}
+
+// x is about step * code - offset.
+struct Affine {
+  float step = 0.0f;
+  float offset = 0.0f;  // never negative: the format subtracts it
+};
+
+constexpr float most_code = 15.0f;
+constexpr int group_of_4 = 32;
+
+float code_of(float x, const Affine& affine, float inverse) {
+  return whole(std::clamp((x + affine.offset) * inverse, 0.0f, most_code));
+}
+
+struct Weighted {
+  const float* x;
+  std::array<float, group_of_4> weight{};
+
+  float error(const Affine& affine) const {
+    const float inverse = inverse_of(affine.step);
+    std::array<float, group_of_4> parts;  // a loop of its own, so that the work before the sum is vectorized
+    for (std::size_t i = 0; i < group_of_4; ++i) {
+      const float off = affine.step * code_of(x[i], affine, inverse) - affine.offset - x[i];
+      parts[i] = weight[i] * off * off;
+    }
+    float sum = 0.0f;
+    for (const float part : parts) sum += part;
+    return sum;
+  }
+
+  // The least-squares line through the codes that `guess` gives. The guess itself when they are all equal.
+  Affine fitted(const Affine& guess) const {
+    const float inverse = inverse_of(guess.step);
+    std::array<float, group_of_4> codes;
+    for (std::size_t i = 0; i < group_of_4; ++i) codes[i] = code_of(x[i], guess, inverse);
+    float w = 0.0f, wx = 0.0f, wl = 0.0f, wll = 0.0f, wxl = 0.0f;
+    for (std::size_t i = 0; i < group_of_4; ++i) {
+      const float weighted = weight[i] * codes[i];
+      w += weight[i];
+      wx += weight[i] * x[i];
+      wl += weighted;
+      wll += weighted * codes[i];
+      wxl += weighted * x[i];
+    }
+    const float determinant = w * wll - wl * wl;
+    if (determinant <= 0.0f) return guess;
+    const Affine line = {(w * wxl - wx * wl) / determinant, (wl * wxl - wll * wx) / determinant};
+    if (line.offset >= 0.0f) return line;
+    return {wxl / wll, 0.0f};
+  }
+};
+
+// Large values matter more: they meet large activations as often as small ones do.
+Affine best_affine(std::span<const float> x) {
+  const auto [low, high] = std::ranges::minmax(x);
+  const float least = std::min(low, 0.0f);
+  if (high <= least) return {0.0f, -least};
+  Weighted group = {.x = x.data()};
+  float squares = 0.0f;
+  for (const float value : x) squares += value * value;
+  const float typical = std::sqrt(squares / static_cast<float>(x.size()));
+  for (std::size_t i = 0; i < x.size(); ++i) group.weight[i] = typical + std::abs(x[i]);
+  Affine best = {(high - least) / most_code, -least};
+  float smallest = group.error(best);
+  for (int step = 0; step <= 20; ++step) {
+    const float codes = most_code - 1.0f + 0.1f * static_cast<float>(step);
+    const Affine line = group.fitted({(high - least) / codes, -least});
+    if (!(line.step > 0.0f)) continue;
+    if (const float error = group.error(line); error < smallest) {
+      smallest = error;
+      best = line;
+    }
+  }
+  return best;
+}
+
+void set_scale(blocks::KScales& scales, int group, int scale, int offset) {
+  const auto byte = [](int value) { return static_cast<std::uint8_t>(value); };
+  if (group < 4) {
+    scales.bytes[group] = byte(scales.bytes[group] | scale);
+    scales.bytes[group + 4] = byte(scales.bytes[group + 4] | offset);
+    return;
+  }
+  scales.bytes[group + 4] = byte((scale & 0xF) | (offset & 0xF) << 4);
+  scales.bytes[group - 4] = byte(scales.bytes[group - 4] | (scale >> 4) << 6);
+  scales.bytes[group] = byte(scales.bytes[group] | (offset >> 4) << 6);
+}
+
+constexpr int group_of_6 = 16;
+constexpr float half_range = 32.0f;
+
+float signed_code(float x, float inverse) {
+  return whole(std::clamp(x * inverse, -32.0f, 31.0f));
+}
+
+// The step whose codes lie closest to x, weighted by x². 0 when there is nothing but zeros.
+float best_step(const float* x) {
+  float extreme = 0.0f;
+  for (int i = 0; i < group_of_6; ++i) {
+    if (std::abs(x[i]) > std::abs(extreme)) extreme = x[i];
+  }
+  if (std::abs(extreme) < 1e-15f) return 0.0f;
+  float best = 0.0f, gain = 0.0f;
+  for (int shift = -9; shift <= 9; ++shift) {
+    const float inverse = -(half_range + 0.1f * static_cast<float>(shift)) / extreme;
+    float with_x = 0.0f, with_itself = 0.0f;
+    for (int i = 0; i < group_of_6; ++i) {
+      const float code = signed_code(x[i], inverse);
+      const float weight = x[i] * x[i];
+      with_x += weight * x[i] * code;
+      with_itself += weight * code * code;
+    }
+    if (with_itself > 0.0f && with_x * with_x > gain * with_itself) {
+      best = with_x / with_itself;
+      gain = best * with_x;
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+void fill(blocks::Q4_K& block, const float* x) {
+  constexpr int groups = blocks::Q4_K::elements / group_of_4;
+  block = {};
+  std::array<Affine, groups> wanted;
+  float most_step = 0.0f, most_offset = 0.0f;
+  for (std::size_t group = 0; group < groups; ++group) {
+    wanted[group] = best_affine(std::span(x + group * group_of_4, group_of_4));
+    most_step = std::max(most_step, wanted[group].step);
+    most_offset = std::max(most_offset, wanted[group].offset);
+  }
+  block.scale = float_to_f16(most_step / 63.0f);
+  block.minimum = float_to_f16(most_offset / 63.0f);
+  const auto share = [](float part, float most) {
+    return most > 0.0f ? std::min(63, nearest(63.0f * (part / most))) : 0;
+  };
+  for (int group = 0; group < groups; ++group) {
+    const Affine& want = wanted[static_cast<std::size_t>(group)];
+    set_scale(block.groups, group, share(want.step, most_step), share(want.offset, most_offset));
+  }
+  for (int i = 0; i < blocks::Q4_K::elements; ++i) {
+    const int group = i / group_of_4;
+    const Affine stored = {f16_to_float(block.scale) * static_cast<float>(block.groups.scale(group)),
+                           f16_to_float(block.minimum) * static_cast<float>(block.groups.offset(group))};
+    const auto code = static_cast<int>(code_of(x[i], stored, inverse_of(stored.step)));
+    std::uint8_t& byte = block.nibbles[i / 64 * 32 + i % 32];
+    byte = static_cast<std::uint8_t>(byte | code << (i % 64 / 32 * 4));
+  }
+}
+
+void fill(blocks::Q6_K& block, const float* x) {
+  constexpr int groups = blocks::Q6_K::elements / group_of_6;
+  block = {};
+  std::array<float, groups> wanted;
+  float extreme = 0.0f;
+  for (std::size_t group = 0; group < groups; ++group) {
+    wanted[group] = best_step(x + group * group_of_6);
+    if (std::abs(wanted[group]) > std::abs(extreme)) extreme = wanted[group];
+  }
+  if (std::abs(extreme) >= 1e-15f) {
+    const float inverse = -128.0f / extreme;
+    block.scale = float_to_f16(1.0f / inverse);
+    for (std::size_t group = 0; group < groups; ++group) {
+      block.groups[group] = static_cast<std::int8_t>(std::clamp(nearest(inverse * wanted[group]), -128, 127));
+    }
+  }
+  for (int i = 0; i < blocks::Q6_K::elements; ++i) {
+    const float step = f16_to_float(block.scale) * static_cast<float>(block.groups[i / group_of_6]);
+    const int code = static_cast<int>(signed_code(x[i], inverse_of(step))) + 32;
+    const int half = i / 128;
+    std::uint8_t& low = block.low[half * 64 + i % 64];
+    low = static_cast<std::uint8_t>(low | (code & 0xF) << (i % 128 / 64 * 4));
+    std::uint8_t& high = block.high[half * 32 + i % 32];
+    high = static_cast<std::uint8_t>(high | (code >> 4) << (i % 128 / 32 * 2));
+  }
+}
+
+}  // namespace inferno

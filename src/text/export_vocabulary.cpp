@@ -1,0 +1,273 @@
+#include "text/export_vocabulary.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "text/compare_tokenizers.h"
+#include "text/gguf_patterns.h"
+#include "text/shown.h"
+#include "text/tokenizer.h"
+#include "text/tokenizer_json_model.h"
+#include "text/tokenizer_json_parts.h"
+
+namespace inferno {
+namespace {
+
+constexpr std::uint64_t largest_file = 128ULL << 20;
+constexpr std::string_view word_start = "▁";
+
+constexpr std::string_view way_out =
+    "use the model as it is; or convert it with --no-vocabulary and keep the GGUF file in a folder with "
+    "tokenizer.json, which Inferno reads together";
+
+[[noreturn]] void cannot_say(const JsonValue& json, const std::string& what) {
+  fail(ErrorKind::unsupported, fmt::format("{}: {}", json.where(), what),
+       {.why = "GGUF files name one of a few known tokenizers, and this one is none of them",
+        .next = std::string(way_out)});
+}
+
+// What the steps of a pre-tokenizer match, in order.
+void add_patterns(std::vector<std::string>& patterns, const JsonValue& json) {
+  const std::string_view type = json["type"].text();
+  if (type == "Sequence") {
+    const JsonValue parts = json["pretokenizers"];
+    for (std::size_t i = 0; i < parts.size(); ++i) add_patterns(patterns, parts[i]);
+  } else if (type == "ByteLevel" && !json.flag("add_prefix_space", true)) {
+    if (json.flag("use_regex", true)) patterns.emplace_back(gpt2_pattern());
+  } else if (type == "Digits" && json.flag("individual_digits", false)) {
+    patterns.emplace_back("\\p{N}");
+  } else if (type == "Split" && json["pattern"].find("Regex") && json["behavior"].text() == "Isolated" &&
+             !json.flag("invert", false)) {
+    patterns.emplace_back(json["pattern"]["Regex"].text());
+  } else {
+    cannot_say(json, fmt::format("a GGUF file cannot split text by {} with these settings", shown(type)));
+  }
+}
+
+bool normalizes_to_nfc(const JsonValue& root) {
+  const auto json = root.find("normalizer");
+  if (!json) return false;
+  const std::vector<NormalizerStep> steps = read_normalizer(*json);
+  const auto* form = steps.size() == 1 ? std::get_if<normalize::ToForm>(&steps.front()) : nullptr;
+  if (form != nullptr && form->form == UnicodeForm::nfc) return true;
+  if (!steps.empty()) cannot_say(*json, "a GGUF file cannot say how this tokenizer normalizes text");
+  return false;
+}
+
+std::string name_of_split(const JsonValue& root) {
+  std::vector<std::string> patterns;
+  const JsonValue json = root["pre_tokenizer"];
+  add_patterns(patterns, json);
+  const GgufSplit* split =
+      find_split_by_patterns(patterns, normalizes_to_nfc(root), root["model"].flag("ignore_merges", false));
+  if (split == nullptr) {
+    cannot_say(json, fmt::format("no tokenizer.ggml.pre that is known splits text by {}",
+                                 shown(fmt::format("{}", fmt::join(patterns, " then ")), 400)));
+  }
+  return std::string(split->name);
+}
+
+// Metaspace, or a normalizer that does the same: a space becomes "▁", and one is put before the text.
+bool prepends_space(const JsonValue& root, std::vector<std::string>& notes) {
+  bool prepends = false, replaces = false;
+  if (const auto json = root.find("normalizer")) {
+    for (const NormalizerStep& step : read_normalizer(*json)) {
+      const auto* prepend = std::get_if<normalize::Prepend>(&step);
+      const auto* replace = std::get_if<normalize::ReplaceText>(&step);
+      if (prepend != nullptr && prepend->prefix == word_start) {
+        prepends = true;
+      } else if (replace != nullptr && replace->pattern == " " && replace->content == word_start) {
+        replaces = true;
+      } else {
+        cannot_say(*json, "a GGUF file cannot say how this tokenizer normalizes text");
+      }
+    }
+  }
+  if (const auto json = root.find("pre_tokenizer")) {
+    const std::vector<PreTokenizerStep> steps = read_pre_tokenizer(*json).steps;
+    const auto* space = steps.size() == 1 ? std::get_if<pretokenize::Metaspace>(&steps.front()) : nullptr;
+    if (space == nullptr || space->replacement != word_start) {
+      cannot_say(*json, "a GGUF file cannot say how this tokenizer splits text");
+    }
+    prepends = prepends || space->prepend != PrependScheme::never;
+    replaces = true;
+    if (space->prepend == PrependScheme::first) {
+      notes.emplace_back("the space before a text is put before the text behind a control token, too");
+    }
+  }
+  if (!replaces) cannot_say(root, "its words do not begin with ▁, and it is not byte-level");
+  return prepends;
+}
+
+bool is_byte_token(std::string_view text) {
+  return text.size() == 6 && text.starts_with("<0x") && text.ends_with('>');
+}
+
+class Exporter {
+ public:
+  Exporter(const JsonValue& root, const SpecialTokenSettings& settings) : root_(root) {
+    if (const auto json = root.find("pre_tokenizer")) byte_level_ = read_pre_tokenizer(*json).byte_level;
+    model_ = read_model(root, settings, byte_level_);
+    if (!root["model"]["vocab"].raw().IsObject()) {
+      cannot_say(root["model"], "unigram vocabularies are not supported in GGUF files");
+    }
+  }
+
+  void fill(ExportedVocabulary& to, int size) {
+    GgufVocabulary& vocabulary = to.vocabulary;
+    if (model_.texts.size() > size) {
+      fail(ErrorKind::corrupt,
+           fmt::format("{}: {} tokens for a model that has {}", root_.where(), model_.texts.size(), size));
+    }
+    vocabulary.model = byte_level_ ? "gpt2" : "llama";
+    vocabulary.pre = byte_level_ ? name_of_split(root_) : "default";
+    if (!byte_level_) vocabulary.add_space_prefix = prepends_space(root_, to.notes);
+    fill_tokens(vocabulary, size);
+    if (byte_level_) {
+      fill_merges(vocabulary);
+    } else {
+      fill_scores(vocabulary);
+    }
+    const auto takes_space = [](const AddedToken& t) { return t.lstrip || t.rstrip || t.single_word; };
+    if (std::ranges::any_of(model_.added, takes_space)) {
+      to.notes.emplace_back("control tokens no longer take the white space beside them: GGUF cannot say so");
+    }
+  }
+
+ private:
+  void fill_tokens(GgufVocabulary& vocabulary, int size) const {
+    const auto set_type = [&](TokenId id, GgufTokenType type) {
+      vocabulary.token_types[static_cast<std::size_t>(id)] = static_cast<std::int32_t>(type);
+    };
+    vocabulary.token_types.assign(static_cast<std::size_t>(size),
+                                  static_cast<std::int32_t>(GgufTokenType::normal));
+    for (TokenId id = 0; id < size; ++id) {
+      const bool known = model_.texts.has(id);
+      vocabulary.tokens.emplace_back(known ? std::string(model_.texts.text(id)) : fmt::format("[PAD{}]", id));
+      if (!known) set_type(id, GgufTokenType::unused);
+      if (known && !byte_level_ && is_byte_token(vocabulary.tokens.back())) set_type(id, GgufTokenType::byte);
+    }
+    const auto unknown = root_["model"].find("unk_token");
+    for (const AddedToken& token : model_.added) {
+      set_type(token.id, token.special ? GgufTokenType::control : GgufTokenType::user_defined);
+      if (byte_level_ || !unknown || unknown->text() != token.content) continue;
+      set_type(token.id, GgufTokenType::unknown);
+      vocabulary.unknown = token.id;
+    }
+  }
+
+  template <class Take>
+  void for_each_merge(const Take& take) const {
+    for (const auto& merge : root_["model"]["merges"].array().raw().GetArray()) {
+      if (merge.IsString()) {
+        const std::string_view both = text_of(merge);
+        const std::size_t space = both.find(' ');
+        take(both.substr(0, space), both.substr(space + 1));
+      } else {
+        take(text_of(merge[0]), text_of(merge[1]));
+      }
+    }
+  }
+
+  void fill_merges(GgufVocabulary& vocabulary) const {
+    for_each_merge([&](std::string_view left, std::string_view right) {
+      // No byte is written as a space, so such a merge never happens; and a GGUF file could not hold it.
+      const bool spaced =
+          left.find(' ') != std::string_view::npos || right.find(' ') != std::string_view::npos;
+      if (!spaced) vocabulary.merges.push_back(fmt::format("{} {}", left, right));
+    });
+  }
+
+  // sentencepiece joins whatever gives the piece of the best score. Hugging Face lists these merges in that
+  // order, so the place of a piece's first merge serves as its score.
+  void fill_scores(GgufVocabulary& vocabulary) const {
+    std::unordered_map<std::string_view, std::size_t> ids;
+    for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id) ids.try_emplace(vocabulary.tokens[id], id);
+    vocabulary.scores.assign(vocabulary.tokens.size(), 0.0f);
+    std::vector<bool> scored(vocabulary.tokens.size(), false);
+    int rank = 0;
+    std::string both;
+    for_each_merge([&](std::string_view left, std::string_view right) {
+      both.assign(left).append(right);
+      const auto found = ids.find(both);
+      if (found != ids.end() && !scored[found->second]) {
+        scored[found->second] = true;
+        vocabulary.scores[found->second] = static_cast<float>(-rank);
+      }
+      ++rank;
+    });
+    constexpr auto normal = static_cast<std::int32_t>(GgufTokenType::normal);
+    for (std::size_t id = 0; id < scored.size(); ++id) {
+      if (!scored[id] && vocabulary.token_types[id] == normal)
+        vocabulary.scores[id] = static_cast<float>(-++rank);
+    }
+  }
+
+  const JsonValue& root_;
+  bool byte_level_ = false;
+  JsonModel model_;
+};
+
+// What the original puts around a text, said as GGUF does.
+void fill_special(ExportedVocabulary& to, const Tokenizer& original) {
+  GgufVocabulary& vocabulary = to.vocabulary;
+  vocabulary.bos = original.bos();
+  const auto ends = original.end_tokens();
+  if (!ends.empty()) vocabulary.eos = ends[0];
+  for (std::size_t i = 1; i < std::min<std::size_t>(ends.size(), 3); ++i) {
+    vocabulary.other_end_tokens.push_back(ends[i]);
+  }
+  const std::vector<TokenId> both = original.add_special({});
+  TokenId text = 0;  // any that is not put there anyway
+  while (std::ranges::find(both, text) != both.end()) ++text;
+  const std::vector<TokenId> around = original.add_special({text});
+  const auto at = std::ranges::find(around, text);
+  const std::vector<TokenId> before(around.begin(), at), after(std::next(at), around.end());
+  if (!vocabulary.bos && before.size() == 1) vocabulary.bos = before.front();
+  if (!vocabulary.eos && after.size() == 1) vocabulary.eos = after.front();
+  vocabulary.add_bos = !before.empty();
+  vocabulary.add_eos = !after.empty();
+  const bool fits = (before.empty() || (before.size() == 1 && vocabulary.bos == before.front())) &&
+                    (after.empty() || (after.size() == 1 && vocabulary.eos == after.front()));
+  if (fits) return;
+  fail(ErrorKind::unsupported,
+       fmt::format("{}: puts tokens around a text that are not its begin and end tokens", vocabulary.file),
+       {.why = "a GGUF file knows no others", .next = {}});
+}
+
+}  // namespace
+
+ExportedVocabulary export_vocabulary(const std::filesystem::path& model, int size) {
+  const std::unique_ptr<Tokenizer> original = load_tokenizer(model);
+  const std::filesystem::path path = model / "tokenizer.json";
+  const JsonDocument document(read_text_file(path, largest_file), path.string());
+  ExportedVocabulary out;
+  out.vocabulary.file = path.string();
+  const JsonValue root = document.root();
+  Exporter(root.object(), read_settings(model)).fill(out, size);
+  fill_special(out, *original);
+
+  const std::unique_ptr<Tokenizer> exported = make_tokenizer(out.vocabulary);
+  if (const auto difference = first_difference(*original, *exported)) {
+    fail(ErrorKind::unsupported,
+         fmt::format("{}: as GGUF it would read {} differently", path.string(), shown(*difference)),
+         {.why = "the vocabulary of a GGUF file cannot say all that this tokenizer does",
+          .next = std::string(way_out)});
+  }
+  if (const auto text = first_control_difference(*original, *exported)) {
+    out.notes.push_back(
+        fmt::format("a text with control tokens inside may be cut otherwise, for example {}", shown(*text)));
+  }
+  for (const TokenId end : original->end_tokens()) {
+    if (std::ranges::find(exported->end_tokens(), end) == exported->end_tokens().end()) {
+      out.notes.push_back(fmt::format("token {} no longer ends a reply: GGUF has room for three", end));
+    }
+  }
+  return out;
+}
+
+}  // namespace inferno
