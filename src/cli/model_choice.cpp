@@ -28,7 +28,8 @@ std::string human_size(std::uint64_t bytes) {
 
 ChosenModel choose_model(const std::string& wanted, const std::vector<FoundModel>& found) {
   if (!wanted.empty()) return {wanted, resolve_model(wanted, found)};
-  if (found.size() == 1) return {found.front().name, found.front().path};
+  if (found.size() == 1) return {found.front().name, path_of(found.front())};
+  if (!found.empty() && found.back().path.empty()) return {found.back().name, path_of(found.back())};
   if (found.empty()) {
     fail(ErrorKind::not_found, "no model given and none found",
          {.why = "looked in the folders of $INFERNO_MODELS and in the Hugging Face cache",

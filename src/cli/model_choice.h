@@ -14,8 +14,8 @@ struct ChosenModel {
   std::filesystem::path path;
 };
 
-// `wanted` is a path or a name. Empty: the only model there is; Error{invalid_request} with the names when
-// there are several, Error{not_found} when there is none.
+// `wanted` is a path or a name. Empty: the built-in model, or the only one there is; Error{invalid_request}
+// with the names when there are several and none is built in, Error{not_found} when there is none.
 ChosenModel choose_model(const std::string& wanted, const std::vector<FoundModel>& found);
 
 // "  1  org/name  1.2 GB", one line for each model.

@@ -4,8 +4,10 @@
 
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 
 #include "base/error.h"
+#include "cli/builtin_model.h"
 
 namespace inferno {
 namespace {
@@ -49,7 +51,13 @@ CLI::Option* add_switch(CLI::App& command, const std::string& names, std::option
 }
 
 CLI::Option* add_model_argument(CLI::App& command, std::string& model) {
-  return command.add_option("MODEL", model, "a model directory or a .gguf file");
+  const auto unpacked = [](const std::string& name) {
+    std::error_code ignored;
+    const bool is_builtin = name == builtin_name && !std::filesystem::exists(name, ignored);
+    return is_builtin ? builtin_model(Environment::of_process()).string() : name;
+  };
+  return command.add_option("MODEL", model, "a model directory, a .gguf file, or builtin")
+      ->transform(unpacked, "");
 }
 
 std::unique_ptr<Backend> make_backend(const DeviceOptions& options) {

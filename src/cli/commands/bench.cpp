@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "checkpoint/config_json.h"
 #include "cli/bench_report.h"
+#include "cli/builtin_model.h"
 #include "cli/command.h"
 #include "cli/measure_engine.h"
 #include "cli/model_options.h"
@@ -161,12 +162,12 @@ void bench(CLI::App& app) {
   command->add_flag_callback("--json", [options] { options->output = "json"; }, "the same as -o json");
   add_device_options(*command, options->device);
   command->callback([options] {
-    if (options->model.empty() && options->shape.empty()) {
-      fail(ErrorKind::invalid_request, "nothing to measure",
-           {.why = {}, .next = "give a model, or --shape NAME for random weights"});
-    }
     if (!options->weights.empty() && options->shape.empty()) {
       fail(ErrorKind::invalid_request, "--weights needs --shape: a model's files already have a format");
+    }
+    if (options->model.empty() && options->shape.empty()) {
+      fmt::print(stderr, "model: {}, since neither a model nor --shape was given\n", builtin_name);
+      options->model = builtin_model(Environment::of_process()).string();
     }
     run(*options);
   });

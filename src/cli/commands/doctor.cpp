@@ -7,13 +7,14 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/self_test.h"
 #include "cli/version.h"
 
 namespace inferno::command {
 namespace {
 
 struct Options {
-  bool json = false;
+  bool json = false, self_test = false;
   doctor::Device device = doctor::Device::any;
 };
 
@@ -38,7 +39,14 @@ doctor::Sources gather(doctor::Device required) {
 }
 
 void run(const Options& options) {
-  const auto findings = doctor::examine(gather(options.device));
+  const doctor::Sources sources = gather(options.device);
+  auto findings = doctor::examine(sources);
+  if (options.self_test) {
+    const char* device = options.device == doctor::Device::cuda  ? "cuda"
+                         : options.device == doctor::Device::cpu ? "cpu"
+                                                                 : "auto";
+    findings.push_back(doctor::self_test({.device = device}, sources.environment));
+  }
   std::fputs((options.json ? doctor::as_json(findings) : doctor::as_table(findings)).c_str(), stdout);
   for (const doctor::Finding& finding : findings) {
     if (finding.verdict != doctor::Verdict::fail) continue;
@@ -54,6 +62,8 @@ void doctor(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("doctor", "Check this machine: CPU, memory, GPUs, cache folder");
   command->add_flag("--json", options->json, "Print the findings as JSON");
+  command->add_flag("--self-test", options->self_test,
+                    "Run the built-in model and compare its words with the reference's");
   const std::map<std::string, doctor::Device> devices = {
       {"auto", doctor::Device::any}, {"cpu", doctor::Device::cpu}, {"cuda", doctor::Device::cuda}};
   command
