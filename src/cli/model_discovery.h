@@ -15,7 +15,7 @@ namespace inferno {
 
 struct FoundModel {
   std::string name;  // "org/name", "org/name:file" for one of several GGUF files, or a path below a folder
-  std::filesystem::path path;  // what open_checkpoint() takes
+  std::filesystem::path path;  // what open_checkpoint() takes; empty for the built-in model
   std::uint64_t bytes = 0;     // of weights
 };
 

@@ -142,8 +142,8 @@ class Flags(Scene):
         self.assertEqual(by_name.stdout, run("Hi", "-m", self.chat, "-n", "2", *GREEDY).stdout)
         only = run("Hi", "-n", "2", *GREEDY, INFERNO_MODELS=folder)
         self.assertIn(b"model: chatty", only.stderr)
-        self.assertIn(b"found are: chatty", run("Hi", "-m", "other", code=3, INFERNO_MODELS=folder).stderr)
-        self.assertIn(b"no model given", run("Hi", code=3).stderr)
+        self.assertIn(b"found are: chatty, builtin", run("Hi", "-m", "other", code=3, INFERNO_MODELS=folder).stderr)
+        self.assertIn(b"model: builtin", run("Hi", "-n", "2", *GREEDY, XDG_CACHE_HOME=str(self.path / "cache")).stderr)
 
     def test_chat_wraps_the_prompt_in_the_template(self):
         raw = result("<s", "-m", self.chat, "-n", "4")

@@ -144,8 +144,7 @@ void run(GenerateOptions& options) {
   // The prompt first: a mistake there should not cost the time to load a model.
   std::optional<TextRequest> request;
   if (!is_batch) request = request_of(options);
-  const ChosenModel chosen =
-      choose_model(options.model, find_models(model_places(Environment::of_process())));
+  const ChosenModel chosen = choose_model(options.model, models_here(Environment::of_process()));
   if (options.model.empty()) fmt::print(stderr, "model: {}\n", printable(chosen.name));
   options.text_model.parallel = is_batch ? options.parallel : 1;
   const TextModel model(chosen.path, chosen.name, options.text_model);

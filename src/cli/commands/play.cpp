@@ -11,7 +11,7 @@ void run(play::PlayOptions options) {
   terminal::ignore_closed_pipes();
   const Environment environment = Environment::of_process();
   play::Console console(environment);
-  play::Session session(std::move(options), console, find_models(model_places(environment)));
+  play::Session session(std::move(options), console, models_here(environment));
   if (const int code = session.run()) throw CLI::RuntimeError(code);
 }
 
