@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "cli/builtin_model.h"
 #include "cli/printable.h"
 #include "text/display.h"
 
@@ -26,10 +27,20 @@ std::string human_size(std::uint64_t bytes) {
 
 }  // namespace
 
+std::vector<FoundModel> models_here(const Environment& environment) {
+  std::vector<FoundModel> found = find_models(model_places(environment));
+  FoundModel builtin = {.name = std::string(builtin_name), .path = {}, .bytes = 0};
+  for (const EmbeddedFile& file : builtin_files()) {
+    if (file.name.ends_with(".safetensors")) builtin.bytes += file.bytes.size();
+  }
+  found.push_back(std::move(builtin));
+  return found;
+}
+
 ChosenModel choose_model(const std::string& wanted, const std::vector<FoundModel>& found) {
   if (!wanted.empty()) return {wanted, resolve_model(wanted, found)};
-  if (found.size() == 1) return {found.front().name, path_of(found.front())};
-  if (!found.empty() && found.back().path.empty()) return {found.back().name, path_of(found.back())};
+  const bool has_builtin = !found.empty() && found.back().path.empty();
+  if (has_builtin || found.size() == 1) return {found.back().name, found.back().path};
   if (found.empty()) {
     fail(ErrorKind::not_found, "no model given and none found",
          {.why = "looked in the folders of $INFERNO_MODELS and in the Hugging Face cache",

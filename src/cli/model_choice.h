@@ -10,12 +10,15 @@
 namespace inferno {
 
 struct ChosenModel {
-  std::string name;  // for people
-  std::filesystem::path path;
+  std::string name;            // for people
+  std::filesystem::path path;  // empty: the built-in model
 };
 
-// `wanted` is a path or a name. Empty: the built-in model, or the only one there is; Error{invalid_request}
-// with the names when there are several and none is built in, Error{not_found} when there is none.
+// Everything find_models() finds, and the built-in model last.
+std::vector<FoundModel> models_here(const Environment& environment);
+
+// `wanted` is a path or a name. Empty: the built-in model, or the only one where none is built in;
+// Error{invalid_request} with the names when there are several, Error{not_found} when there is none.
 ChosenModel choose_model(const std::string& wanted, const std::vector<FoundModel>& found);
 
 // "  1  org/name  1.2 GB", one line for each model.

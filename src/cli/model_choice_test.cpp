@@ -14,6 +14,16 @@ TEST(ModelChoice, TakesTheOnlyModelThereIs) {
   EXPECT_EQ(choose_model("one", two).path, "/m/one");
 }
 
+TEST(ModelChoice, TakesTheBuiltInModelWhenNoneIsNamed) {
+  const std::vector<FoundModel> none = models_here(Environment({}, std::nullopt));
+  ASSERT_EQ(none.size(), 1u);
+  EXPECT_EQ(choose_model("", none).name, "builtin");
+  EXPECT_TRUE(choose_model("builtin", none).path.empty());
+  EXPECT_GT(none[0].bytes, 0u);
+  EXPECT_EQ(choose_model("", {two[0], none[0]}).name, "builtin");
+  EXPECT_EQ(choose_model("one", {two[0], none[0]}).name, "one");
+}
+
 TEST(ModelChoice, AsksForANameWhenThereAreSeveral) {
   try {
     choose_model("", two);

@@ -11,7 +11,6 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "cli/builtin_model.h"
 
 namespace inferno {
 namespace {
@@ -173,27 +172,15 @@ std::vector<FoundModel> find_models(const ModelPlaces& places) {
   return found;
 }
 
-std::vector<FoundModel> models_here(const Environment& environment) {
-  std::vector<FoundModel> found = find_models(model_places(environment));
-  std::uint64_t bytes = 0;
-  for (const EmbeddedFile& file : builtin_files()) bytes += file.bytes.size();
-  found.push_back({std::string(builtin_name), {}, bytes});
-  return found;
-}
-
-fs::path path_of(const FoundModel& model) {
-  return model.path.empty() ? builtin_model(Environment::of_process()) : model.path;
-}
-
 fs::path resolve_model(const std::string& name, std::span<const FoundModel> found) {
   std::error_code status;
   if (fs::exists(name, status)) return name;
   std::vector<const FoundModel*> answering;
   for (const FoundModel& model : found) {
     if (answers_to(model, lower(name))) answering.push_back(&model);
-    if (model.name == name) return path_of(model);
+    if (model.name == name) return model.path;
   }
-  if (answering.size() == 1) return path_of(*answering.front());
+  if (answering.size() == 1) return answering.front()->path;
   std::vector<std::string_view> names;
   if (answering.empty()) {
     for (const FoundModel& model : found) names.push_back(model.name);

@@ -15,7 +15,7 @@ namespace inferno {
 
 struct FoundModel {
   std::string name;  // "org/name", "org/name:file" for one of several GGUF files, or a path below a folder
-  std::filesystem::path path;  // what open_checkpoint() takes; empty: the built-in model
+  std::filesystem::path path;  // what open_checkpoint() takes; empty for the built-in model
   std::uint64_t bytes = 0;     // of weights
 };
 
@@ -30,12 +30,6 @@ ModelPlaces model_places(const Environment& environment);
 // Sorted by name within each place. A folder that is not there holds none; one that cannot be read is passed
 // over.
 std::vector<FoundModel> find_models(const ModelPlaces& places);
-
-// find_models() of the process's environment, and the built-in model last.
-std::vector<FoundModel> models_here(const Environment& environment);
-
-// Where the model lies; the built-in one is unpacked now.
-std::filesystem::path path_of(const FoundModel& model);
 
 // A path is taken as it is. Any other name is looked for among `found`: whole, or without its organization,
 // where only one model answers to it; case does not matter. Error{not_found} or, when several answer,

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "checkpoint/generation_config.h"
+#include "cli/builtin_model.h"
 #include "cli/chat_format_loading.h"
 #include "cli/load_progress.h"
 #include "cli/printable.h"
@@ -74,15 +75,18 @@ void add_text_model_options(CLI::App& command, TextModelOptions& options) {
 }
 
 TextModel::TextModel(const fs::path& path, std::string name, const TextModelOptions& options)
-    : path_(path), name_(std::move(name)), is_deterministic_(options.deterministic) {
+    : path_(path.empty() ? builtin_model(Environment::of_process()) : path),
+      name_(std::move(name)),
+      is_deterministic_(options.deterministic) {
   const auto start = std::chrono::steady_clock::now();
   // What is quick and may fail comes first: nobody waits for weights that cannot be used.
-  tokenizer_ = open_tokenizer(path);
-  chat_ = load_chat_format(path, *tokenizer_);
-  const GenerationConfig config = fs::is_directory(path) ? read_generation_config(path) : GenerationConfig{};
+  tokenizer_ = open_tokenizer(path_);
+  chat_ = load_chat_format(path_, *tokenizer_);
+  const GenerationConfig config =
+      fs::is_directory(path_) ? read_generation_config(path_) : GenerationConfig{};
   makers_settings_ = settings_of(config);
   end_tokens_ = end_tokens(*tokenizer_, config);
-  engine_ = start_engine(path, name_, options, architecture_);
+  engine_ = start_engine(path_, name_, options, architecture_);
   load_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 

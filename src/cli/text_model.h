@@ -34,7 +34,7 @@ struct PreparedRequest {
 // May be used from several threads, as the engine may.
 class TextModel {
  public:
-  // Says on stderr how loading goes and what the loader noted.
+  // Says on stderr how loading goes and what the loader noted. An empty path is the built-in model.
   TextModel(const std::filesystem::path& path, std::string name, const TextModelOptions& options);
 
   const std::string& name() const { return name_; }

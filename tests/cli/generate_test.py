@@ -140,10 +140,10 @@ class Flags(Scene):
         folder = str(self.path / "models")
         by_name = run("Hi", "-m", "chatty", "-n", "2", *GREEDY, INFERNO_MODELS=folder)
         self.assertEqual(by_name.stdout, run("Hi", "-m", self.chat, "-n", "2", *GREEDY).stdout)
-        only = run("Hi", "-n", "2", *GREEDY, INFERNO_MODELS=folder)
-        self.assertIn(b"model: chatty", only.stderr)
-        self.assertIn(b"found are: chatty", run("Hi", "-m", "other", code=3, INFERNO_MODELS=folder).stderr)
-        self.assertIn(b"no model given", run("Hi", code=3).stderr)
+        named = run("Hi", "-n", "2", "-m", "chatty", *GREEDY, INFERNO_MODELS=folder)
+        self.assertNotIn(b"model:", named.stderr)
+        self.assertIn(b"found are: chatty, builtin", run("Hi", "-m", "other", code=3, INFERNO_MODELS=folder).stderr)
+        self.assertIn(b"model: builtin", run("Hi", "-n", "2", *GREEDY, XDG_CACHE_HOME=str(self.path / "cache")).stderr)
 
     def test_chat_wraps_the_prompt_in_the_template(self):
         raw = result("<s", "-m", self.chat, "-n", "4")

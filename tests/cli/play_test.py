@@ -256,9 +256,9 @@ class Choosing(Scene):
     def test_a_numbered_list_takes_a_number_or_a_name(self):
         for answer, name in (("2", "plain"), ("tiny/chat", "tiny/chat")):
             terminal = self.play(*SHORT, **self.places)
-            terminal.wait_for(r"1  chatty .*\n +2  plain .*\n +3  tiny/chat .*\nnumber or name: $")
+            terminal.wait_for(r"1  chatty .*\n +2  plain .*\n +3  tiny/chat .*\n +4  builtin .*\nnumber or name: $")
             terminal.send("9\r")
-            terminal.wait_for("expected a number from 1 to 3")
+            terminal.wait_for("expected a number from 1 to 4")
             terminal.send(answer + "\r")
             terminal.wait_for(rf"^{name} \(llama\), context of 4096 tokens[\s\S]*>>> $")
 
@@ -269,16 +269,12 @@ class Choosing(Scene):
         self.assertEqual(terminal.ended(), 0)
 
     def test_the_only_model_starts_at_once(self):
-        terminal = self.play(*SHORT, HF_HUB_CACHE=str(self.path / "hub"))
-        terminal.wait_for(r"^tiny/chat \(llama\)[\s\S]*>>> $")
+        terminal = self.play(*SHORT)
+        terminal.wait_for(r"^builtin \(\w+\)[\s\S]*>>> $")
 
-    def test_none_at_all_is_an_error_that_says_where_to_look(self):
-        done = self.piped("", code=3)
-        self.assertIn("INFERNO_MODELS", done.stderr.decode())
-
-    def test_a_pipe_is_not_asked(self):
-        done = self.piped("hi\n", code=2, **self.places)
-        self.assertIn("found are: chatty, plain, tiny/chat", done.stderr.decode())
+    def test_a_pipe_is_not_asked_and_gets_the_built_in_model(self):
+        done = self.piped("hi\n", *SHORT, **self.places)
+        self.assertIn("builtin (gpt_oss)", done.stderr.decode())
 
 
 class Piped(Scene):

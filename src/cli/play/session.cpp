@@ -57,7 +57,7 @@ bool Session::choose() {
         console_.read({.prompts = prompts, .is_remembered = false, .was_interrupted = [] { return false; }});
     if (entry.kind != terminal::EntryKind::text) return false;
     if (const FoundModel* model = chosen_model(entry.text, found_)) {
-      chosen_ = {model->name, path_of(*model)};
+      chosen_ = {model->name, model->path};
       return true;
     }
     console_.say(
