@@ -8,8 +8,8 @@
 namespace inferno {
 namespace {
 
-// To the nearest whole number, ties to even, for magnitudes below 2^22: beside this sum a float's last place is 1.
-// A library call for each of a billion weights would take most of the time.
+// To the nearest whole number, ties to even, for magnitudes below 2^22: beside this sum a float's last place
+// is 1. A library call for each of a billion weights would take most of the time.
 float whole(float value) {
   constexpr float beside = 0x1.8p23f;
   return (value + beside) - beside;
