@@ -53,14 +53,17 @@ float sum(Four values) {
   return (values[0] + values[1]) + (values[2] + values[3]);
 }
 
-Four codes_of(Four x, const Affine& affine, float inverse) {
+Four whole_within(Four value, float least, float most) {
   constexpr float beside = 0x1.8p23f;
-  const Four least = {}, most = least + most_code;
-  Four code = (x + affine.offset) * inverse;
-  const FourBits low = code<least, high = code> most;
-  code = low ? least : code;
-  code = high ? most : code;
-  return (code + beside) - beside;
+  const Four lowest = Four{} + least, highest = Four{} + most;
+  const FourBits low = value<lowest, high = value> highest;
+  value = low ? lowest : value;
+  value = high ? highest : value;
+  return (value + beside) - beside;
+}
+
+Four codes_of(Four x, const Affine& affine, float inverse) {
+  return whole_within((x + affine.offset) * inverse, 0.0f, most_code);
 }
 
 struct Weighted {
@@ -153,13 +156,15 @@ float best_step(const float* x) {
   float best = 0.0f, gain = 0.0f;
   for (int shift = -9; shift <= 9; ++shift) {
     const float inverse = -(half_range + 0.1f * static_cast<float>(shift)) / extreme;
-    float with_x = 0.0f, with_itself = 0.0f;
-    for (int i = 0; i < group_of_6; ++i) {
-      const float code = signed_code(x[i], inverse);
-      const float weight = x[i] * x[i];
-      with_x += weight * x[i] * code;
-      with_itself += weight * code * code;
+    Four with_x4 = {}, with_itself4 = {};
+    for (int i = 0; i < group_of_6; i += 4) {
+      const Four value = load(x + i);
+      const Four code = whole_within(value * inverse, -32.0f, 31.0f);
+      const Four weighted = value * value * code;
+      with_x4 += weighted * value;
+      with_itself4 += weighted * code;
     }
+    const float with_x = sum(with_x4), with_itself = sum(with_itself4);
     if (with_itself > 0.0f && with_x * with_x > gain * with_itself) {
       best = with_x / with_itself;
       gain = best * with_x;
