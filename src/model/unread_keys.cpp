@@ -109,6 +109,10 @@ constexpr std::array bookkeeping = {
     std::string_view("rope_scaling.finetuned"),
     std::string_view("tie_encoder_decoder"),
     std::string_view("tie_word_embeddings"),
+    std::string_view("temperature"),
+    std::string_view("top_k"),
+    std::string_view("top_p"),
+    std::string_view("repetition_penalty"),
 };
 
 constexpr std::array bookkeeping_prefixes = {

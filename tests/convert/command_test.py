@@ -45,6 +45,19 @@ class Convert(unittest.TestCase):
                               capture_output=True, text=True, check=True).stdout for model in (MODEL, self.file)]
         self.assertEqual(ids[0], ids[1])
 
+    def test_keeps_the_chat_template_and_how_to_sample(self):
+        chatty = self.folder / "chatty"
+        shutil.copytree(DATA / "models" / "qwen3", chatty)
+        shutil.copy(DATA / "chat" / "chatml.jinja", chatty / "chat_template.jinja")
+        (chatty / "generation_config.json").write_text('{"eos_token_id": [2, 0], "temperature": 0.5, "top_k": 20}')
+        self.assertEqual(self.run_it(model=chatty).returncode, 0)
+        texts = [subprocess.run([PROGRAM, "template", model, "--messages", DATA / "chat" / "hello.json"],
+                                capture_output=True, text=True, check=True).stdout for model in (chatty, self.file)]
+        self.assertEqual(texts[0], texts[1])
+        shown = json.loads(subprocess.run([PROGRAM, "inspect", self.file, "--json"], capture_output=True, check=True).stdout)
+        self.assertEqual([shown["config"][key] for key in ("eos_token_id", "temperature", "top_k")], [[2, 0], 0.5, 20])
+        self.assertEqual(shown["notes"], [])
+
     def test_replaces_a_file_only_when_told(self):
         self.file.write_text("precious")
         done = self.run_it()

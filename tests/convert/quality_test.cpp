@@ -1,4 +1,4 @@
-// What our rounding loses against what llama.cpp's loses, on the same weights.
+// What our rounding loses against what that of the reference GGUF files lost, on the same weights.
 #include <gtest/gtest.h>
 
 #include <cmath>
