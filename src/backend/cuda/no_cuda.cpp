@@ -1,6 +1,7 @@
 // Linked instead of the CUDA backend in builds without it: asking for the device is an error with a reason,
 // never another device.
 #include "backend/backend.h"
+#include "backend/cuda/self_check.h"
 #include "base/error.h"
 
 namespace inferno {
@@ -12,6 +13,10 @@ std::unique_ptr<Backend> make_cuda_backend(int /*device*/) {
 
 bool cuda_is_usable() {
   return false;
+}
+
+std::optional<std::string> cuda::self_check(int /*device*/) {
+  return "there is no CUDA backend in this program";
 }
 
 }  // namespace inferno

@@ -74,6 +74,11 @@ void measure(const BenchOptions& options, Decoder& decoder, Backend& backend, Be
   }
 }
 
+// A chunk large enough to be bound by arithmetic, small enough to leave memory for the rest.
+int most_tokens(const DeviceInfo& device) {
+  return device.kernels.starts_with("sm_") ? 2048 : 512;
+}
+
 void run(const BenchOptions& options) {
   BenchReport report;
   report.version = version;
@@ -87,9 +92,9 @@ void run(const BenchOptions& options) {
   const int batch = longest(options.batches);
   const int context = std::max(longest(options.prompts), longest(options.generate) + longest(options.depths));
   const auto start = std::chrono::steady_clock::now();
-  LoadedModel model =
-      load_model(*checkpoint, *backend,
-                 {.max_tokens = std::max(512, batch), .max_logit_rows = batch, .context = context});
+  LoadedModel model = load_model(
+      *checkpoint, *backend,
+      {.max_tokens = std::max(most_tokens(info), batch), .max_logit_rows = batch, .context = context});
   report.load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   report.weight_bytes = model.report.weight_bytes;
   report.token_bytes = model.report.token_bytes;
@@ -97,8 +102,11 @@ void run(const BenchOptions& options) {
   report.notes = model.report.notes;
 
   constexpr std::size_t gibibyte = std::size_t{1} << 30;
-  report.bandwidth_one_thread = cpu::read_bandwidth(1, gibibyte);
-  report.bandwidth = cpu::read_bandwidth(report.threads, gibibyte);
+  report.bandwidth = report.bandwidth_one_thread = backend->read_bandwidth();
+  if (report.bandwidth == 0.0) {
+    report.bandwidth_one_thread = cpu::read_bandwidth(1, gibibyte);
+    report.bandwidth = cpu::read_bandwidth(report.threads, gibibyte);
+  }
   measure(options, *model.decoder, *backend, report);
   const auto print = options.output == "json" ? as_json : options.output == "csv" ? as_csv : as_markdown;
   fmt::print("{}", print(report));

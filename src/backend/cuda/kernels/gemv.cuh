@@ -1,0 +1,328 @@
+// Products with one to eight tokens, bound by the bandwidth of the weights: each is read once, 16 bytes a
+// lane, in the order it is stored, several loads ahead of its use. docs/kernels.md draws the layout.
+//
+// A block computes tiles of eight weight rows; its eight warps divide the columns. The tensor cores do the
+// sums (weights are the operand of eight columns, tokens the one of sixteen rows), so that eight tokens cost
+// what one does. Which column a lane holds does not matter as long as weights and activations agree, so each
+// lane takes runs of eight neighbouring columns.
+//
+// A Codec says what a lane reads in one step: `runs` runs, together `step` columns over the four lanes of a
+// row, and how many steps it may read `ahead` before registers run out.
+#pragma once
+
+#include "backend/cuda/device/activation.cuh"
+#include "backend/cuda/device/elements.cuh"
+#include "backend/cuda/device/layouts.cuh"
+#include "backend/cuda/kernels.h"
+#include "backend/cuda/kernels/launch.cuh"
+
+namespace inferno::cuda {
+
+enum class GemvMode { plain, gated, combined };
+
+struct GemvPart {
+  const std::byte* data = nullptr;
+  int rows = 0, column = 0, first_tile = 0;
+};
+
+struct GemvCall {
+  GemvPart parts[gemv_most_parts];
+  int part_count = 1;
+  std::int64_t row_bytes = 0, expert_bytes = 0;
+  int cols = 0;
+  const std::byte* in = nullptr;
+  int tokens = 1, in_divisor = 1;
+  bool in_is_wide = false;  // float: rounded as it is read
+  Elements out;
+  int out_cols = 0;
+  const float* bias = nullptr;
+  std::int64_t bias_stride = 0;
+  const std::int32_t* experts = nullptr;
+  const float* shares = nullptr;
+  int active = 1;
+  ActivationSpec activation;
+};
+
+constexpr int gemv_warps = 8;
+constexpr int gemv_most_active = 64;
+
+__device__ inline uint4 load_once(const void* from) {
+  uint4 out;
+  asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(out.x), "=r"(out.y), "=r"(out.z), "=r"(out.w)
+               : "l"(from));
+  return out;
+}
+
+// Byte i of a word, if below 128, as scale * byte + offset: a byte at the top of the mantissa of 128 is
+// 128 + byte, and `offset` has been made smaller by 128 * scale.
+__device__ inline float byte_value(std::uint32_t word, unsigned i, float scale, float offset) {
+  return fmaf(__uint_as_float(__byte_perm(word, 0x43u, 0x4055u + (i << 8))), scale, offset);
+}
+__device__ inline void byte_values(std::uint32_t& low, std::uint32_t& high, std::uint32_t word, float scale,
+                                   float offset) {
+  low = packed(byte_value(word, 0, scale, offset), byte_value(word, 1, scale, offset));
+  high = packed(byte_value(word, 2, scale, offset), byte_value(word, 3, scale, offset));
+}
+
+// Which columns and which expert a warp's step number `it` is about. Only combined products have several.
+struct Step {
+  int choice, base;
+};
+
+template <class Codec, GemvMode mode>
+__device__ Step step_of(const GemvCall& call, int it) {
+  const int steps = (call.cols + Codec::step - 1) / Codec::step;
+  if constexpr (mode != GemvMode::combined) return {0, it * Codec::step};
+  return {it / steps, it % steps * Codec::step};
+}
+
+// What one lane works on.
+template <class Codec, int Tiles, GemvMode mode>
+struct GemvLane {
+  static constexpr int ahead = Codec::ahead / Tiles;  // loads in flight: twice as many
+  using Pieces = typename Codec::Piece[ahead][Tiles];
+
+  const GemvCall& call;
+  const std::byte* rows[Tiles];
+  const std::int32_t* experts;  // of this token, in shared memory
+  const float* shares;
+  const std::byte* in;
+  int warp, group, part, total, tokens;
+  float sums[Tiles][4] = {};
+
+  __device__ void fetch(Pieces& pieces, int first) const {
+#pragma unroll
+    for (int u = 0; u < ahead; ++u) {
+      const int it = first + u * gemv_warps;
+      const Step at = step_of<Codec, mode>(call, it);
+      const bool wanted = it < total && at.base + Codec::element(part, 0) < call.cols;
+      std::int64_t offset = 0;
+      if constexpr (mode == GemvMode::combined) {
+        if (wanted) offset = experts[at.choice] * call.expert_bytes;
+      }
+#pragma unroll
+      for (int tile = 0; tile < Tiles; ++tile) {
+        pieces[u][tile] =
+            wanted ? Codec::load(rows[tile] + offset, call.cols, at.base, part) : typename Codec::Piece{};
+      }
+    }
+  }
+
+  __device__ void consume(const Pieces& pieces, int first) {
+#pragma unroll
+    for (int u = 0; u < ahead; ++u) {
+      const int it = first + u * gemv_warps;
+      if (it >= total) break;
+      const Step at = step_of<Codec, mode>(call, it);
+      float fresh[Tiles][4] = {};
+      add_step(pieces[u], at, mode == GemvMode::combined ? fresh : sums);
+      if constexpr (mode == GemvMode::combined) {
+        const float share = shares[at.choice];
+        for (int tile = 0; tile < Tiles; ++tile) {
+          sums[tile][0] += share * fresh[tile][0];
+          sums[tile][1] += share * fresh[tile][1];
+        }
+      }
+    }
+  }
+
+  __device__ void add_step(const typename Codec::Piece (&pieces)[Tiles], const Step& at,
+                           float (&to)[Tiles][4]) const {
+    const std::int64_t token = (std::int64_t{at.choice} + group) * call.cols;
+#pragma unroll
+    for (int run = 0; run < Codec::runs; ++run) {
+      const int k = at.base + Codec::element(part, run);
+      uint4 a = make_uint4(0, 0, 0, 0);
+      if (group < tokens && k < call.cols) a = activations(token + k);
+#pragma unroll
+      for (int tile = 0; tile < Tiles; ++tile) {
+        std::uint32_t w[4];
+        Codec::decode(w, pieces[tile], at.base, part, run);
+        multiply_add(to[tile], a.x, 0, a.y, 0, w[0], w[1]);
+        multiply_add(to[tile], a.z, 0, a.w, 0, w[2], w[3]);
+      }
+    }
+  }
+
+  __device__ uint4 activations(std::int64_t at) const {
+    if (mode != GemvMode::gated || !call.in_is_wide) return *reinterpret_cast<const uint4*>(in + at * 2);
+    const auto* from = reinterpret_cast<const float4*>(in + at * 4);
+    const float4 a = from[0], b = from[1];
+    return make_uint4(packed(a.x, a.y), packed(a.z, a.w), packed(b.x, b.y), packed(b.z, b.w));
+  }
+
+  __device__ void run(Pieces& current) {
+    Pieces next;
+    constexpr int stride = ahead * gemv_warps;
+    for (int first = warp; first < total; first += 2 * stride) {
+      fetch(next, first + stride);
+      consume(current, first);
+      fetch(current, first + 2 * stride);
+      consume(next, first + stride);
+    }
+  }
+};
+
+struct GemvTarget {
+  int part = 0, row = 0;  // the part, and the tile's first row in it
+  std::int64_t expert = 0;
+};
+
+// The eight warps' sums of one row and token, in order.
+__device__ inline float gather(const float* room, int row, int token, int tile_rows) {
+  float sum = 0.0f;
+#pragma unroll
+  for (int warp = 0; warp < gemv_warps; ++warp)
+    sum += room[(warp * tile_rows + row) * gemv_most_tokens + token];
+  return sum;
+}
+
+template <int Tiles, GemvMode mode>
+__device__ void finish(const GemvCall& call, const float* room, const GemvTarget& target, int tokens,
+                       const std::int32_t* experts, const float* shares) {
+  constexpr int tile_rows = 8 * Tiles;
+  const int i = static_cast<int>(threadIdx.x);
+  const GemvPart& part = call.parts[target.part];
+  if constexpr (mode == GemvMode::gated) {
+    const int row = target.row + i % 8, token = i / 8;
+    if (token >= tokens || row >= part.rows) return;
+    float gate = gather(room, i % 8, token, tile_rows), up = gather(room, i % 8 + 8, token, tile_rows);
+    if (call.bias != nullptr) {
+      gate += call.bias[target.expert * call.bias_stride + row];
+      up += call.bias[target.expert * call.bias_stride + part.rows + row];
+    }
+    call.out.put((std::int64_t{blockIdx.y} + token) * call.out_cols + row,
+                 activated(gate, up, call.activation));
+    return;
+  }
+  if (i >= tile_rows * tokens) return;
+  const int row = target.row + i % tile_rows, token = i / tile_rows;
+  if (row >= part.rows) return;
+  float value = gather(room, i % tile_rows, token, tile_rows);
+  const std::int64_t column = part.column + row;
+  if constexpr (mode == GemvMode::combined) {
+    for (int k = 0; call.bias != nullptr && k < call.active; ++k) {
+      value += shares[k] * call.bias[experts[k] * call.bias_stride + column];
+    }
+  } else if (call.bias != nullptr) {
+    value += call.bias[column];
+  }
+  const std::int64_t first = std::int64_t{blockIdx.y} * (mode == GemvMode::plain ? gemv_most_tokens : 1);
+  call.out.put((first + token) * call.out_cols + column, value);
+}
+
+template <int Tiles>
+__device__ void set_rows(const std::byte* (&rows)[Tiles], const GemvCall& call, const GemvTarget& target,
+                         int group, bool gated) {
+#pragma unroll
+  for (int tile = 0; tile < Tiles; ++tile) {
+    const GemvPart& part = call.parts[gated ? tile : target.part];
+    const int row = min(target.row + (gated ? 0 : 8 * tile) + group, part.rows - 1);
+    rows[tile] = part.data + target.expert * call.expert_bytes + row * call.row_bytes;
+  }
+}
+
+template <class Codec, int Tiles, GemvMode mode>
+__global__ void __launch_bounds__(32 * gemv_warps, 2) gemv_kernel(const __grid_constant__ GemvCall call) {
+  __shared__ float room[gemv_warps * 8 * Tiles * gemv_most_tokens];
+  __shared__ std::int32_t experts[gemv_most_active];
+  __shared__ float shares[gemv_most_active];
+  using Lane = GemvLane<Codec, Tiles, mode>;
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  GemvTarget target;
+  while (mode == GemvMode::plain && target.part + 1 < call.part_count &&
+         static_cast<int>(blockIdx.x) >= call.parts[target.part + 1].first_tile) {
+    ++target.part;
+  }
+  constexpr int tile_rows = mode == GemvMode::gated ? 8 : 8 * Tiles;
+  target.row = (static_cast<int>(blockIdx.x) - call.parts[target.part].first_tile) * tile_rows;
+  const int steps = (call.cols + Codec::step - 1) / Codec::step;
+  const int first = static_cast<int>(blockIdx.y) * (mode == GemvMode::plain ? gemv_most_tokens : 1);
+  const std::int64_t in_row =
+      mode == GemvMode::combined ? std::int64_t{first} * call.active : first / call.in_divisor;
+  Lane work = {.call = call,
+               .rows = {},
+               .experts = experts,
+               .shares = shares,
+               .in = call.in + in_row * call.cols * (call.in_is_wide ? 4 : 2),
+               .warp = warp,
+               .group = lane / 4,
+               .part = lane % 4,
+               .total = mode == GemvMode::combined ? steps * call.active : steps,
+               .tokens = mode == GemvMode::plain ? min(call.tokens - first, gemv_most_tokens)
+                         : mode == GemvMode::gated && call.experts == nullptr ? call.tokens
+                                                                              : 1};
+  typename Lane::Pieces pieces;
+  if (mode != GemvMode::combined && call.experts == nullptr) {  // weights do not depend on the kernel before
+    set_rows(work.rows, call, target, work.group, mode == GemvMode::gated);
+    work.fetch(pieces, warp);
+    wait_for_previous();
+    let_next_start();
+  } else {
+    wait_for_previous();
+    let_next_start();
+    if constexpr (mode == GemvMode::combined) {
+      if (static_cast<int>(threadIdx.x) < call.active) {
+        experts[threadIdx.x] = call.experts[in_row + threadIdx.x];
+        shares[threadIdx.x] = call.shares[in_row + threadIdx.x];
+      }
+      __syncthreads();
+    } else {
+      target.expert = call.experts[blockIdx.y];
+    }
+    set_rows(work.rows, call, target, work.group, mode == GemvMode::gated);
+    work.fetch(pieces, warp);
+  }
+  work.run(pieces);
+  if (work.group < work.tokens) {
+#pragma unroll
+    for (int tile = 0; tile < Tiles; ++tile) {
+      float* to = room + (warp * 8 * Tiles + 8 * tile + 2 * work.part) * gemv_most_tokens + work.group;
+      to[0] = work.sums[tile][0];
+      to[gemv_most_tokens] = work.sums[tile][1];
+    }
+  }
+  __syncthreads();
+  finish<Tiles, mode>(call, room, target, work.tokens, experts, shares);
+}
+
+// Two tiles a block where there are enough rows to keep the device busy: activations are then read half as
+// often.
+template <class Codec>
+void start_gemv(const Queue& queue, GemvCall call, GemvMode mode, int count) {
+  const auto set_tiles = [&](int rows_each) {
+    int tiles = 0;
+    for (int i = 0; i < call.part_count; ++i) {
+      call.parts[i].first_tile = tiles;
+      tiles += (call.parts[i].rows + rows_each - 1) / rows_each;
+    }
+    return static_cast<unsigned>(tiles);
+  };
+  const auto shape = [&](unsigned tiles, int groups) {
+    return Shape{.grid = dim3(tiles, static_cast<unsigned>(groups)), .threads = 32 * gemv_warps};
+  };
+  if (mode == GemvMode::gated) {
+    const unsigned tiles = blocks_for(call.parts[0].rows, 8);
+    return launch(queue, shape(tiles, count), gemv_kernel<Codec, 2, GemvMode::gated>, call);
+  }
+  if (mode == GemvMode::combined) {
+    return launch(queue, shape(set_tiles(8), count), gemv_kernel<Codec, 1, GemvMode::combined>, call);
+  }
+  const int groups = (count + gemv_most_tokens - 1) / gemv_most_tokens;
+  if (set_tiles(16) >= static_cast<unsigned>(8 * queue.multiprocessors)) {
+    return launch(queue, shape(set_tiles(16), groups), gemv_kernel<Codec, 2, GemvMode::plain>, call);
+  }
+  launch(queue, shape(set_tiles(8), groups), gemv_kernel<Codec, 1, GemvMode::plain>, call);
+}
+
+// One translation unit each.
+void gemv_bf16(const Queue& queue, const GemvCall& call, GemvMode mode, int count);
+void gemv_f16(const Queue& queue, const GemvCall& call, GemvMode mode, int count);
+void gemv_q8_0(const Queue& queue, const GemvCall& call, GemvMode mode, int count);
+void gemv_q4_k(const Queue& queue, const GemvCall& call, GemvMode mode, int count);
+void gemv_q5_k(const Queue& queue, const GemvCall& call, GemvMode mode, int count);
+void gemv_q6_k(const Queue& queue, const GemvCall& call, GemvMode mode, int count);
+void gemv_mxfp4(const Queue& queue, const GemvCall& call, GemvMode mode, int count);
+
+}  // namespace inferno::cuda
