@@ -10,7 +10,8 @@ const ModelBackend& model_backend() {
                                        .float_weights = quantized_weight_logits,
                                        .quantized_weights = quantized_weight_logits,
                                        .decoded_weights = 1e-4,
-                                       .parity = parity_logits};
+                                       .parity = parity_logits,
+                                       .expert_parity = parity_logits};
   return backend;
 }
 

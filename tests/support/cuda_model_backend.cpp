@@ -10,6 +10,7 @@ const ModelBackend& model_backend() {
                                        .quantized_weights = bf16_activation_logits,
                                        .decoded_weights = bf16_activation_logits,
                                        .parity = bf16_activation_logits,
+                                       .expert_parity = 0.2,
                                        .misrouted = 0.05};
   return backend;
 }

@@ -13,6 +13,7 @@ struct ModelBackend {
   double float_weights, quantized_weights;  // relative L2 distance of logits from the reference
   double decoded_weights;                   // ... from those of the same weights as plain floats
   double parity;                            // ... from the same tokens in other chunks or batches
+  double expert_parity;                     // ... where another expert may be chosen
   // Share of positions that may miss the tolerance in a mixture of experts, because rounding sent a token to
   // another expert. They are printed.
   double misrouted = 0.0;

@@ -8,7 +8,7 @@
 namespace inferno::cuda {
 namespace {
 
-constexpr std::int64_t few_choices = 64, most_active = 64;
+constexpr std::int64_t few_choices = 64;
 constexpr int plain_tokens = 8;
 
 std::vector<WeightView> views(const Linear& weights) {
@@ -77,9 +77,10 @@ void Products::mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeW
   route(queue_, mixture.experts, mixture.shares, mixture.logits, spec);
   const std::vector<WeightView> up = views(weights.gate_up), down = views(weights.down);
   const bool narrow = activations_ == DType::bf16;
-  const bool fast = narrow && has_gemv(up.front()) && has_gemv(down.front()) && spec.activation.gated &&
-                    up.front().format == up.back().format && up.front().layout == up.back().layout;
-  if (fast && mixture.choices <= few_choices && spec.active <= most_active) {
+  const bool fast = narrow && has_gemv(up.front()) && gemv_takes(down.front(), spec.active) &&
+                    spec.activation.gated && up.front().format == up.back().format &&
+                    up.front().layout == up.back().layout;
+  if (fast && mixture.choices <= few_choices) {
     mix_few(out, in, spec, weights, mixture);
   } else if (narrow && in.rows > plain_tokens && all_whole_runs(up) && all_whole_runs(down)) {
     mix_sorted(out, in, spec, weights, mixture);

@@ -79,6 +79,7 @@ struct Chosen {
 };
 void gemv_gated(const Queue& queue, std::span<const WeightView> gate_up, const Product& product,
                 const Chosen& chosen, const ActivationSpec& activation);
+bool gemv_takes(const WeightView& down, int active);  // whether gemv_combined() does
 void gemv_combined(const Queue& queue, const WeightView& down, const Product& product, const Chosen& chosen);
 
 // Rows [first, first + rows) of all matrices in a row, decoded to bf16. With `counts`, matrices (experts) of

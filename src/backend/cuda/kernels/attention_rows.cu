@@ -82,13 +82,22 @@ struct State {
 template <class T, int Heads>
 __device__ void score(float (&scores)[Heads], const T* key, const Room<Heads>& room, int head_dim) {
   if (head_dim % 8 == 0) {
-    for (int d = 0; d < head_dim; d += 8) {
-      float k[8];
-      load_run<8>(k, key + d);
+    constexpr int at_once = 8;  // runs of eight, all asked for before the first is used
+    for (int first = 0; first < head_dim; first += 8 * at_once) {
+      float k[at_once][8];
 #pragma unroll
-      for (int h = 0; h < Heads; ++h) {
+      for (int j = 0; j < at_once; ++j) {
+        if (first + 8 * j < head_dim) load_run<8>(k[j], key + first + 8 * j);
+      }
 #pragma unroll
-        for (int i = 0; i < 8; ++i) scores[h] += room.queries[h * room.padded + d + i] * k[i];
+      for (int j = 0; j < at_once; ++j) {
+        const int d = first + 8 * j;
+        if (d >= head_dim) break;
+#pragma unroll
+        for (int h = 0; h < Heads; ++h) {
+#pragma unroll
+          for (int i = 0; i < 8; ++i) scores[h] += room.queries[h * room.padded + d + i] * k[j][i];
+        }
       }
     }
     return;
@@ -135,7 +144,7 @@ __device__ void add_batch(State<Heads, Dims>& state, const RowsCall& call, const
     weights[lane * Heads + h] = weight;
   }
   __syncwarp();
-  constexpr int at_once = 8;
+  constexpr int at_once = Dims <= 4 ? 16 : 8;
   for (int p = 0; p < count; p += at_once) {
     float values[at_once][Dims];
 #pragma unroll

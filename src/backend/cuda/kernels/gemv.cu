@@ -46,6 +46,11 @@ bool has_gemv(const WeightView& weight) {
   return start_of(weight) != nullptr;
 }
 
+bool gemv_takes(const WeightView& down, int active) {
+  constexpr int most_staged = 96 << 10;
+  return has_gemv(down) && active <= gemv_most_active && active * staged_bytes(down.cols) <= most_staged;
+}
+
 void gemv(const Queue& queue, std::span<const WeightView> parts, const Product& product) {
   start_of(parts.front())(queue, call_of(parts, product), GemvMode::plain, product.out.rows);
 }
@@ -62,7 +67,8 @@ void gemv_gated(const Queue& queue, std::span<const WeightView> gate_up, const P
   call.active = chosen.active;
   call.in_divisor = chosen.active;
   call.activation = activation;
-  start_of(gate_up.front())(queue, call, GemvMode::gated, chosen.experts == nullptr ? 1 : chosen.choices);
+  start_of(gate_up.front())(queue, call, GemvMode::gated,
+                            chosen.experts == nullptr ? product.out.rows : chosen.choices);
 }
 
 void gemv_combined(const Queue& queue, const WeightView& down, const Product& product, const Chosen& chosen) {

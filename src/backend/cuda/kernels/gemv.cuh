@@ -32,7 +32,8 @@ struct GemvCall {
   int cols = 0;
   const std::byte* in = nullptr;
   int tokens = 1, in_divisor = 1;
-  bool in_is_wide = false;  // float: rounded as it is read
+  bool in_is_wide = false;  // float: rounded as it is staged
+  int group = 1;            // tokens of a block, unless there are experts
   Elements out;
   int out_cols = 0;
   const float* bias = nullptr;
@@ -45,12 +46,13 @@ struct GemvCall {
 
 constexpr int gemv_warps = 8;
 constexpr int gemv_most_active = 64;
+constexpr int gemv_usual_shared = 40 << 10;  // bytes of activations that leave room for several blocks
 
 __device__ inline uint4 load_once(const void* from) {
   uint4 out;
-  asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0,%1,%2,%3}, [%4];"
-               : "=r"(out.x), "=r"(out.y), "=r"(out.z), "=r"(out.w)
-               : "l"(from));
+  asm("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0,%1,%2,%3}, [%4];"
+      : "=r"(out.x), "=r"(out.y), "=r"(out.z), "=r"(out.w)
+      : "l"(from));
   return out;
 }
 
@@ -63,6 +65,30 @@ __device__ inline void byte_values(std::uint32_t& low, std::uint32_t& high, std:
                                    float offset) {
   low = packed(byte_value(word, 0, scale, offset), byte_value(word, 1, scale, offset));
   high = packed(byte_value(word, 2, scale, offset), byte_value(word, 3, scale, offset));
+}
+
+// Bytes of one token's activations in shared memory: half of the banks further for each.
+__host__ __device__ constexpr int staged_bytes(int cols) {
+  return 2 * cols + 64;
+}
+
+// Activations of `count` rows from `first` on, as bf16, in shared memory.
+__device__ inline void stage(std::byte* to, const GemvCall& call, std::int64_t first, int count) {
+  const int chunks = call.cols / 8;
+  for (int i = static_cast<int>(threadIdx.x); i < count * chunks; i += 32 * gemv_warps) {
+    const int row = i / chunks, chunk = i % chunks;
+    const std::int64_t at = (first + row) * call.cols + 8 * chunk;
+    uint4 words;
+    if (call.in_is_wide) {
+      const auto* from = reinterpret_cast<const float4*>(call.in + at * 4);
+      const float4 a = from[0], b = from[1];
+      words = make_uint4(packed(a.x, a.y), packed(a.z, a.w), packed(b.x, b.y), packed(b.z, b.w));
+    } else {
+      words = *reinterpret_cast<const uint4*>(call.in + at * 2);
+    }
+    *reinterpret_cast<uint4*>(to + row * staged_bytes(call.cols) + 16 * chunk) = words;
+  }
+  __syncthreads();
 }
 
 // Which columns and which expert a warp's step number `it` is about. Only combined products have several.
@@ -87,7 +113,7 @@ struct GemvLane {
   const std::byte* rows[Tiles];
   const std::int32_t* experts;  // of this token, in shared memory
   const float* shares;
-  const std::byte* in;
+  const std::byte* in;  // staged
   int warp, group, part, total, tokens;
   float sums[Tiles][4] = {};
 
@@ -109,32 +135,35 @@ struct GemvLane {
     }
   }
 
+  // Steps behind the last are zeros times zeros: cheaper than a branch that keeps loads from moving ahead.
   __device__ void consume(const Pieces& pieces, int first) {
 #pragma unroll
     for (int u = 0; u < ahead; ++u) {
       const int it = first + u * gemv_warps;
-      if (it >= total) break;
       const Step at = step_of<Codec, mode>(call, it);
-      float fresh[Tiles][4] = {};
-      add_step(pieces[u], at, mode == GemvMode::combined ? fresh : sums);
       if constexpr (mode == GemvMode::combined) {
-        const float share = shares[at.choice];
+        float fresh[Tiles][4] = {};
+        add_step(pieces[u], at, it < total, fresh);
+        const float share = it < total ? shares[at.choice] : 0.0f;
+#pragma unroll
         for (int tile = 0; tile < Tiles; ++tile) {
           sums[tile][0] += share * fresh[tile][0];
           sums[tile][1] += share * fresh[tile][1];
         }
+      } else {
+        add_step(pieces[u], at, it < total, sums);
       }
     }
   }
 
-  __device__ void add_step(const typename Codec::Piece (&pieces)[Tiles], const Step& at,
+  __device__ void add_step(const typename Codec::Piece (&pieces)[Tiles], const Step& at, bool wanted,
                            float (&to)[Tiles][4]) const {
-    const std::int64_t token = (std::int64_t{at.choice} + group) * call.cols;
+    const std::byte* token = in + (at.choice + group) * staged_bytes(call.cols);
 #pragma unroll
     for (int run = 0; run < Codec::runs; ++run) {
       const int k = at.base + Codec::element(part, run);
       uint4 a = make_uint4(0, 0, 0, 0);
-      if (group < tokens && k < call.cols) a = activations(token + k);
+      if (wanted && group < tokens && k < call.cols) a = *reinterpret_cast<const uint4*>(token + 2 * k);
 #pragma unroll
       for (int tile = 0; tile < Tiles; ++tile) {
         std::uint32_t w[4];
@@ -143,13 +172,6 @@ struct GemvLane {
         multiply_add(to[tile], a.z, 0, a.w, 0, w[2], w[3]);
       }
     }
-  }
-
-  __device__ uint4 activations(std::int64_t at) const {
-    if (mode != GemvMode::gated || !call.in_is_wide) return *reinterpret_cast<const uint4*>(in + at * 2);
-    const auto* from = reinterpret_cast<const float4*>(in + at * 4);
-    const float4 a = from[0], b = from[1];
-    return make_uint4(packed(a.x, a.y), packed(a.z, a.w), packed(b.x, b.y), packed(b.z, b.w));
   }
 
   __device__ void run(Pieces& current) {
@@ -208,7 +230,7 @@ __device__ void finish(const GemvCall& call, const float* room, const GemvTarget
   } else if (call.bias != nullptr) {
     value += call.bias[column];
   }
-  const std::int64_t first = std::int64_t{blockIdx.y} * (mode == GemvMode::plain ? gemv_most_tokens : 1);
+  const std::int64_t first = std::int64_t{blockIdx.y} * (mode == GemvMode::plain ? call.group : 1);
   call.out.put((first + token) * call.out_cols + column, value);
 }
 
@@ -225,6 +247,7 @@ __device__ void set_rows(const std::byte* (&rows)[Tiles], const GemvCall& call, 
 
 template <class Codec, int Tiles, GemvMode mode>
 __global__ void __launch_bounds__(32 * gemv_warps, 2) gemv_kernel(const __grid_constant__ GemvCall call) {
+  extern __shared__ __align__(16) std::byte staged[];
   __shared__ float room[gemv_warps * 8 * Tiles * gemv_most_tokens];
   __shared__ std::int32_t experts[gemv_most_active];
   __shared__ float shares[gemv_most_active];
@@ -238,42 +261,40 @@ __global__ void __launch_bounds__(32 * gemv_warps, 2) gemv_kernel(const __grid_c
   constexpr int tile_rows = mode == GemvMode::gated ? 8 : 8 * Tiles;
   target.row = (static_cast<int>(blockIdx.x) - call.parts[target.part].first_tile) * tile_rows;
   const int steps = (call.cols + Codec::step - 1) / Codec::step;
-  const int first = static_cast<int>(blockIdx.y) * (mode == GemvMode::plain ? gemv_most_tokens : 1);
+  const bool chosen = call.experts != nullptr;
+  const int first = static_cast<int>(blockIdx.y) * (chosen ? 1 : call.group);
   const std::int64_t in_row =
       mode == GemvMode::combined ? std::int64_t{first} * call.active : first / call.in_divisor;
   Lane work = {.call = call,
                .rows = {},
                .experts = experts,
                .shares = shares,
-               .in = call.in + in_row * call.cols * (call.in_is_wide ? 4 : 2),
+               .in = staged,
                .warp = warp,
                .group = lane / 4,
                .part = lane % 4,
                .total = mode == GemvMode::combined ? steps * call.active : steps,
-               .tokens = mode == GemvMode::plain ? min(call.tokens - first, gemv_most_tokens)
-                         : mode == GemvMode::gated && call.experts == nullptr ? call.tokens
-                                                                              : 1};
+               .tokens = chosen ? 1 : min(call.tokens - first, call.group)};
   typename Lane::Pieces pieces;
-  if (mode != GemvMode::combined && call.experts == nullptr) {  // weights do not depend on the kernel before
-    set_rows(work.rows, call, target, work.group, mode == GemvMode::gated);
-    work.fetch(pieces, warp);
-    wait_for_previous();
-    let_next_start();
-  } else {
-    wait_for_previous();
-    let_next_start();
-    if constexpr (mode == GemvMode::combined) {
-      if (static_cast<int>(threadIdx.x) < call.active) {
-        experts[threadIdx.x] = call.experts[in_row + threadIdx.x];
-        shares[threadIdx.x] = call.shares[in_row + threadIdx.x];
-      }
-      __syncthreads();
-    } else {
-      target.expert = call.experts[blockIdx.y];
-    }
+  if (!chosen) {  // weights do not depend on the kernel before
     set_rows(work.rows, call, target, work.group, mode == GemvMode::gated);
     work.fetch(pieces, warp);
   }
+  wait_for_previous();
+  let_next_start();
+  if constexpr (mode == GemvMode::combined) {
+    if (static_cast<int>(threadIdx.x) < call.active) {
+      experts[threadIdx.x] = call.experts[in_row + threadIdx.x];
+      shares[threadIdx.x] = call.shares[in_row + threadIdx.x];
+    }
+    __syncthreads();
+  }
+  if (chosen) {
+    if constexpr (mode == GemvMode::gated) target.expert = call.experts[blockIdx.y];
+    set_rows(work.rows, call, target, work.group, mode == GemvMode::gated);
+    work.fetch(pieces, warp);
+  }
+  stage(staged, call, in_row, mode == GemvMode::combined ? call.active : work.tokens);
   work.run(pieces);
   if (work.group < work.tokens) {
 #pragma unroll
@@ -285,6 +306,21 @@ __global__ void __launch_bounds__(32 * gemv_warps, 2) gemv_kernel(const __grid_c
   }
   __syncthreads();
   finish<Tiles, mode>(call, room, target, work.tokens, experts, shares);
+}
+
+template <class Kernel>
+void start_kernel(const Queue& queue, Kernel* kernel, const GemvCall& call, unsigned tiles, int count,
+                  int staged) {
+  const int groups = call.experts != nullptr ? count : (count + call.group - 1) / call.group;
+  const int bytes = staged * staged_bytes(call.cols);
+  if (bytes > gemv_usual_shared) {
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  }
+  launch(queue,
+         {.grid = dim3(tiles, static_cast<unsigned>(groups)),
+          .threads = 32 * gemv_warps,
+          .shared = static_cast<std::size_t>(bytes)},
+         kernel, call);
 }
 
 // Two tiles a block where there are enough rows to keep the device busy: activations are then read half as
@@ -299,21 +335,20 @@ void start_gemv(const Queue& queue, GemvCall call, GemvMode mode, int count) {
     }
     return static_cast<unsigned>(tiles);
   };
-  const auto shape = [&](unsigned tiles, int groups) {
-    return Shape{.grid = dim3(tiles, static_cast<unsigned>(groups)), .threads = 32 * gemv_warps};
-  };
+  call.group = std::clamp(gemv_usual_shared / staged_bytes(call.cols), 1, std::min(count, gemv_most_tokens));
+  const int staged = call.experts != nullptr ? 1 : call.group;
   if (mode == GemvMode::gated) {
     const unsigned tiles = blocks_for(call.parts[0].rows, 8);
-    return launch(queue, shape(tiles, count), gemv_kernel<Codec, 2, GemvMode::gated>, call);
+    return start_kernel(queue, gemv_kernel<Codec, 2, GemvMode::gated>, call, tiles, count, staged);
   }
   if (mode == GemvMode::combined) {
-    return launch(queue, shape(set_tiles(8), count), gemv_kernel<Codec, 1, GemvMode::combined>, call);
+    return start_kernel(queue, gemv_kernel<Codec, 1, GemvMode::combined>, call, set_tiles(8), count,
+                        call.active);
   }
-  const int groups = (count + gemv_most_tokens - 1) / gemv_most_tokens;
   if (set_tiles(16) >= static_cast<unsigned>(8 * queue.multiprocessors)) {
-    return launch(queue, shape(set_tiles(16), groups), gemv_kernel<Codec, 2, GemvMode::plain>, call);
+    return start_kernel(queue, gemv_kernel<Codec, 2, GemvMode::plain>, call, set_tiles(16), count, staged);
   }
-  launch(queue, shape(set_tiles(8), groups), gemv_kernel<Codec, 1, GemvMode::plain>, call);
+  start_kernel(queue, gemv_kernel<Codec, 1, GemvMode::plain>, call, set_tiles(8), count, staged);
 }
 
 // One translation unit each.

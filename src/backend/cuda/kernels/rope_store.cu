@@ -1,4 +1,5 @@
-// rotate_and_store: a block for each row, a warp for each head in turn.
+// rotate_and_store: a warp for each head of each row, those of V included: bound by latency, so nothing
+// waits.
 #include "backend/cuda/device/elements.cuh"
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/kernels.h"
@@ -52,19 +53,26 @@ __device__ void finish_head(const RopeCall& call, std::int64_t row, int h, int l
   for (int i = 2 * call.half + lane; i < call.head_dim; i += 32) store(i, value(i));
 }
 
-__global__ void __launch_bounds__(512) rotate_kernel(const RopeCall call) {
+constexpr int warps = 8;
+
+__device__ void copy_value(const RopeCall& call, std::int64_t row, int h, int lane) {
+  const int all = call.heads + 2 * call.kv_heads;
+  const std::int64_t from = (row * all + h) * call.head_dim;
+  const int own = h - call.heads - call.kv_heads;
+  const std::int64_t to = (std::int64_t{call.slots[row]} * call.kv_heads + own) * call.head_dim;
+  for (int i = lane; i < call.head_dim; i += 32) call.values.put(to + i, call.qkv.get(from + i));
+}
+
+__global__ void __launch_bounds__(32 * warps) rotate_kernel(const RopeCall call) {
   wait_for_previous();
   let_next_start();
   const std::int64_t row = blockIdx.x;
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-  const int warps = static_cast<int>(blockDim.x) / 32;
-  for (int h = warp; h < call.heads + call.kv_heads; h += warps) finish_head(call, row, h, lane);
-  const int kv_width = call.kv_heads * call.head_dim;
-  const std::int64_t from = row * (call.heads + 2 * call.kv_heads) * call.head_dim +
-                            std::int64_t{call.heads + call.kv_heads} * call.head_dim;
-  const std::int64_t to = std::int64_t{call.slots[row]} * kv_width;
-  for (int i = static_cast<int>(threadIdx.x); i < kv_width; i += static_cast<int>(blockDim.x)) {
-    call.values.put(to + i, call.qkv.get(from + i));
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int h = static_cast<int>(blockIdx.y) * warps + static_cast<int>(threadIdx.x) / 32;
+  if (h < call.heads + call.kv_heads) {
+    finish_head(call, row, h, lane);
+  } else if (h < call.heads + 2 * call.kv_heads) {
+    copy_value(call, row, h, lane);
   }
 }
 
@@ -86,8 +94,8 @@ void rotate_and_store(const Queue& queue, Matrix qkv, Matrix rope_table, const A
                          .half = rope_table ? rope_table.cols / 2 : 0,
                          .epsilon = call.weights.norm_epsilon,
                          .normalizes = spec.qk_norm};
-  const unsigned warps = static_cast<unsigned>(std::min(16, spec.heads + spec.kv_heads));
-  launch(queue, {.grid = dim3(static_cast<unsigned>(qkv.rows)), .threads = 32 * warps}, rotate_kernel, what);
+  const dim3 grid(static_cast<unsigned>(qkv.rows), blocks_for(spec.heads + 2 * spec.kv_heads, warps));
+  launch(queue, {.grid = grid, .threads = 32 * warps}, rotate_kernel, what);
 }
 
 }  // namespace inferno::cuda
