@@ -95,8 +95,10 @@ __device__ void score(float (&scores)[Heads], const T* key, const Room<Heads>& r
         if (d >= head_dim) break;
 #pragma unroll
         for (int h = 0; h < Heads; ++h) {
-#pragma unroll
-          for (int i = 0; i < 8; ++i) scores[h] += room.queries[h * room.padded + d + i] * k[j][i];
+          const auto* q = reinterpret_cast<const float4*>(room.queries + h * room.padded + d);
+          const float4 a = q[0], b = q[1];
+          scores[h] += a.x * k[j][0] + a.y * k[j][1] + a.z * k[j][2] + a.w * k[j][3];
+          scores[h] += b.x * k[j][4] + b.y * k[j][5] + b.z * k[j][6] + b.w * k[j][7];
         }
       }
     }
@@ -156,11 +158,21 @@ __device__ void add_batch(State<Heads, Dims>& state, const RowsCall& call, const
 #pragma unroll
     for (int j = 0; j < at_once; ++j) {
       if (p + j >= count) break;
+      float shares[Heads];
+      if constexpr (Heads % 4 == 0) {
+#pragma unroll
+        for (int h = 0; h < Heads; h += 4) {
+          const float4 four = *reinterpret_cast<const float4*>(weights + (p + j) * Heads + h);
+          shares[h] = four.x, shares[h + 1] = four.y, shares[h + 2] = four.z, shares[h + 3] = four.w;
+        }
+      } else {
+#pragma unroll
+        for (int h = 0; h < Heads; ++h) shares[h] = weights[(p + j) * Heads + h];
+      }
 #pragma unroll
       for (int h = 0; h < Heads; ++h) {
-        const float weight = weights[(p + j) * Heads + h];
 #pragma unroll
-        for (int i = 0; i < Dims; ++i) state.values[h][i] += weight * values[j][i];
+        for (int i = 0; i < Dims; ++i) state.values[h][i] += shares[h] * values[j][i];
       }
     }
   }

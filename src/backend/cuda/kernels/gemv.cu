@@ -59,7 +59,7 @@ void gemv_gated(const Queue& queue, std::span<const WeightView> gate_up, const P
                 const Chosen& chosen, const ActivationSpec& activation) {
   GemvCall call = call_of(gate_up.first(1), product);
   const int hidden = product.out.cols;
-  call.parts[0].rows = hidden;
+  call.parts[0].rows = hidden;  // tiles are those of the gate; the up rows go with them
   call.parts[1] = {.data = gate_up.size() == 2 ? gate_up[1].data : gate_up[0].data + hidden * call.row_bytes,
                    .rows = hidden};
   call.in_is_wide = product.in.dtype == DType::f32;

@@ -1,10 +1,11 @@
 // Products with one to eight tokens, bound by the bandwidth of the weights: each is read once, 16 bytes a
 // lane, in the order it is stored, several loads ahead of its use. docs/kernels.md draws the layout.
 //
-// A block computes tiles of eight weight rows; its eight warps divide the columns. The tensor cores do the
-// sums (weights are the operand of eight columns, tokens the one of sixteen rows), so that eight tokens cost
-// what one does. Which column a lane holds does not matter as long as weights and activations agree, so each
-// lane takes runs of eight neighbouring columns.
+// A tile is eight weight rows, or two times eight. `split` warps of a block divide the columns of one tile,
+// so that there is work for every multiprocessor however few rows there are; with many rows each warp has a
+// tile. The tensor cores do the sums (weights are the operand of eight columns, tokens the one of sixteen
+// rows), so that eight tokens cost what one does. Which column a lane holds does not matter as long as
+// weights and activations agree, so each lane takes runs of eight neighbouring columns.
 //
 // A Codec says what a lane reads in one step: `runs` runs, together `step` columns over the four lanes of a
 // row, and how many steps it may read `ahead` before registers run out.
@@ -34,6 +35,8 @@ struct GemvCall {
   int tokens = 1, in_divisor = 1;
   bool in_is_wide = false;  // float: rounded as it is staged
   int group = 1;            // tokens of a block, unless there are experts
+  int split = 1;            // warps that share a tile: 1, 2, 4 or 8
+  int tiles = 0;
   Elements out;
   int out_cols = 0;
   const float* bias = nullptr;
@@ -113,14 +116,14 @@ struct GemvLane {
   const std::byte* rows[Tiles];
   const std::int32_t* experts;  // of this token, in shared memory
   const float* shares;
-  const std::byte* in;  // staged
-  int warp, group, part, total, tokens;
+  const std::byte* in;                   // staged
+  int warp, group, part, total, tokens;  // warp: of those that share the tile
   float sums[Tiles][4] = {};
 
   __device__ void fetch(Pieces& pieces, int first) const {
 #pragma unroll
     for (int u = 0; u < ahead; ++u) {
-      const int it = first + u * gemv_warps;
+      const int it = first + u * call.split;
       const Step at = step_of<Codec, mode>(call, it);
       const bool wanted = it < total && at.base + Codec::element(part, 0) < call.cols;
       std::int64_t offset = 0;
@@ -139,7 +142,7 @@ struct GemvLane {
   __device__ void consume(const Pieces& pieces, int first) {
 #pragma unroll
     for (int u = 0; u < ahead; ++u) {
-      const int it = first + u * gemv_warps;
+      const int it = first + u * call.split;
       const Step at = step_of<Codec, mode>(call, it);
       if constexpr (mode == GemvMode::combined) {
         float fresh[Tiles][4] = {};
@@ -176,7 +179,7 @@ struct GemvLane {
 
   __device__ void run(Pieces& current) {
     Pieces next;
-    constexpr int stride = ahead * gemv_warps;
+    const int stride = ahead * call.split;
     for (int first = warp; first < total; first += 2 * stride) {
       fetch(next, first + stride);
       consume(current, first);
@@ -191,46 +194,55 @@ struct GemvTarget {
   std::int64_t expert = 0;
 };
 
-// The eight warps' sums of one row and token, in order.
-__device__ inline float gather(const float* room, int row, int token, int tile_rows) {
+// The sums of the warps that shared a tile, in order. `room` is the first one's.
+__device__ inline float gather(const float* room, int row, int token, int tile_rows, int split) {
   float sum = 0.0f;
-#pragma unroll
-  for (int warp = 0; warp < gemv_warps; ++warp)
+  for (int warp = 0; warp < split; ++warp) {
     sum += room[(warp * tile_rows + row) * gemv_most_tokens + token];
+  }
   return sum;
 }
 
+// Rows that one tile writes: of gated ones, the gate's and the up's rows give the same elements.
 template <int Tiles, GemvMode mode>
-__device__ void finish(const GemvCall& call, const float* room, const GemvTarget& target, int tokens,
+constexpr int rows_written = mode == GemvMode::gated ? 8 : 8 * Tiles;
+
+template <GemvMode mode>
+__device__ GemvTarget target_of(const GemvCall& call, int tile, int rows) {
+  GemvTarget target;
+  while (mode == GemvMode::plain && target.part + 1 < call.part_count &&
+         tile >= call.parts[target.part + 1].first_tile) {
+    ++target.part;
+  }
+  target.row = (tile - call.parts[target.part].first_tile) * rows;
+  return target;
+}
+
+// One row of one tile for one token.
+template <int Tiles, GemvMode mode>
+__device__ void finish(const GemvCall& call, const float* room, const GemvTarget& target, int i, int token,
                        const std::int32_t* experts, const float* shares) {
   constexpr int tile_rows = 8 * Tiles;
-  const int i = static_cast<int>(threadIdx.x);
   const GemvPart& part = call.parts[target.part];
+  const int row = target.row + i;
+  if (row >= part.rows) return;
+  const std::int64_t first = std::int64_t{blockIdx.y} * (call.experts == nullptr ? call.group : 1);
+  float value = gather(room, i, token, tile_rows, call.split);
+  const std::int64_t column = part.column + row;
   if constexpr (mode == GemvMode::gated) {
-    const int row = target.row + i % 8, token = i / 8;
-    if (token >= tokens || row >= part.rows) return;
-    float gate = gather(room, i % 8, token, tile_rows), up = gather(room, i % 8 + 8, token, tile_rows);
+    float up = gather(room, i + 8, token, tile_rows, call.split);
     if (call.bias != nullptr) {
-      gate += call.bias[target.expert * call.bias_stride + row];
+      value += call.bias[target.expert * call.bias_stride + row];
       up += call.bias[target.expert * call.bias_stride + part.rows + row];
     }
-    call.out.put((std::int64_t{blockIdx.y} + token) * call.out_cols + row,
-                 activated(gate, up, call.activation));
-    return;
-  }
-  if (i >= tile_rows * tokens) return;
-  const int row = target.row + i % tile_rows, token = i / tile_rows;
-  if (row >= part.rows) return;
-  float value = gather(room, i % tile_rows, token, tile_rows);
-  const std::int64_t column = part.column + row;
-  if constexpr (mode == GemvMode::combined) {
+    value = activated(value, up, call.activation);
+  } else if constexpr (mode == GemvMode::combined) {
     for (int k = 0; call.bias != nullptr && k < call.active; ++k) {
       value += shares[k] * call.bias[experts[k] * call.bias_stride + column];
     }
   } else if (call.bias != nullptr) {
     value += call.bias[column];
   }
-  const std::int64_t first = std::int64_t{blockIdx.y} * (mode == GemvMode::plain ? call.group : 1);
   call.out.put((first + token) * call.out_cols + column, value);
 }
 
@@ -252,14 +264,12 @@ __global__ void __launch_bounds__(32 * gemv_warps, 2) gemv_kernel(const __grid_c
   __shared__ std::int32_t experts[gemv_most_active];
   __shared__ float shares[gemv_most_active];
   using Lane = GemvLane<Codec, Tiles, mode>;
+  constexpr int rows = rows_written<Tiles, mode>;
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-  GemvTarget target;
-  while (mode == GemvMode::plain && target.part + 1 < call.part_count &&
-         static_cast<int>(blockIdx.x) >= call.parts[target.part + 1].first_tile) {
-    ++target.part;
-  }
-  constexpr int tile_rows = mode == GemvMode::gated ? 8 : 8 * Tiles;
-  target.row = (static_cast<int>(blockIdx.x) - call.parts[target.part].first_tile) * tile_rows;
+  const int block_tiles = gemv_warps / call.split;
+  const int first_tile = static_cast<int>(blockIdx.x) * block_tiles;
+  const int tile = min(first_tile + warp / call.split, call.tiles - 1);
+  GemvTarget target = target_of<mode>(call, tile, rows);
   const int steps = (call.cols + Codec::step - 1) / Codec::step;
   const bool chosen = call.experts != nullptr;
   const int first = static_cast<int>(blockIdx.y) * (chosen ? 1 : call.group);
@@ -270,7 +280,7 @@ __global__ void __launch_bounds__(32 * gemv_warps, 2) gemv_kernel(const __grid_c
                .experts = experts,
                .shares = shares,
                .in = staged,
-               .warp = warp,
+               .warp = warp % call.split,
                .group = lane / 4,
                .part = lane % 4,
                .total = mode == GemvMode::combined ? steps * call.active : steps,
@@ -278,7 +288,7 @@ __global__ void __launch_bounds__(32 * gemv_warps, 2) gemv_kernel(const __grid_c
   typename Lane::Pieces pieces;
   if (!chosen) {  // weights do not depend on the kernel before
     set_rows(work.rows, call, target, work.group, mode == GemvMode::gated);
-    work.fetch(pieces, warp);
+    work.fetch(pieces, work.warp);
   }
   wait_for_previous();
   let_next_start();
@@ -292,7 +302,7 @@ __global__ void __launch_bounds__(32 * gemv_warps, 2) gemv_kernel(const __grid_c
   if (chosen) {
     if constexpr (mode == GemvMode::gated) target.expert = call.experts[blockIdx.y];
     set_rows(work.rows, call, target, work.group, mode == GemvMode::gated);
-    work.fetch(pieces, warp);
+    work.fetch(pieces, work.warp);
   }
   stage(staged, call, in_row, mode == GemvMode::combined ? call.active : work.tokens);
   work.run(pieces);
@@ -305,19 +315,35 @@ __global__ void __launch_bounds__(32 * gemv_warps, 2) gemv_kernel(const __grid_c
     }
   }
   __syncthreads();
-  finish<Tiles, mode>(call, room, target, work.tokens, experts, shares);
+  for (int i = static_cast<int>(threadIdx.x); i < block_tiles * rows * work.tokens; i += 32 * gemv_warps) {
+    const int own = i / (rows * work.tokens), rest = i % (rows * work.tokens);
+    if (first_tile + own >= call.tiles) break;
+    GemvTarget to = target_of<mode>(call, first_tile + own, rows);
+    to.expert = target.expert;
+    const float* sums = room + own * call.split * 8 * Tiles * gemv_most_tokens;
+    finish<Tiles, mode>(call, sums, to, rest % rows, rest / rows, experts, shares);
+  }
+}
+
+// As many warps for a tile as it takes to give every multiprocessor eight, but not so many that a warp has
+// fewer steps than it reads ahead.
+inline int split_for(const Queue& queue, std::int64_t tiles, int steps) {
+  int split = 1;
+  while (split < gemv_warps && tiles * split < 8 * queue.multiprocessors && steps / (2 * split) >= 4)
+    split *= 2;
+  return split;
 }
 
 template <class Kernel>
-void start_kernel(const Queue& queue, Kernel* kernel, const GemvCall& call, unsigned tiles, int count,
-                  int staged) {
+void start_kernel(const Queue& queue, Kernel* kernel, GemvCall& call, int count, int staged, int steps) {
   const int groups = call.experts != nullptr ? count : (count + call.group - 1) / call.group;
   const int bytes = staged * staged_bytes(call.cols);
+  call.split = split_for(queue, std::int64_t{call.tiles} * groups, steps);
   if (bytes > gemv_usual_shared) {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   }
   launch(queue,
-         {.grid = dim3(tiles, static_cast<unsigned>(groups)),
+         {.grid = dim3(blocks_for(call.tiles, gemv_warps / call.split), static_cast<unsigned>(groups)),
           .threads = 32 * gemv_warps,
           .shared = static_cast<std::size_t>(bytes)},
          kernel, call);
@@ -328,27 +354,29 @@ void start_kernel(const Queue& queue, Kernel* kernel, const GemvCall& call, unsi
 template <class Codec>
 void start_gemv(const Queue& queue, GemvCall call, GemvMode mode, int count) {
   const auto set_tiles = [&](int rows_each) {
-    int tiles = 0;
+    call.tiles = 0;
     for (int i = 0; i < call.part_count; ++i) {
-      call.parts[i].first_tile = tiles;
-      tiles += (call.parts[i].rows + rows_each - 1) / rows_each;
+      call.parts[i].first_tile = call.tiles;
+      call.tiles += (call.parts[i].rows + rows_each - 1) / rows_each;
     }
-    return static_cast<unsigned>(tiles);
+    return call.tiles;
   };
+  const int steps = (call.cols + Codec::step - 1) / Codec::step;
   call.group = std::clamp(gemv_usual_shared / staged_bytes(call.cols), 1, std::min(count, gemv_most_tokens));
   const int staged = call.experts != nullptr ? 1 : call.group;
+  set_tiles(8);
   if (mode == GemvMode::gated) {
-    const unsigned tiles = blocks_for(call.parts[0].rows, 8);
-    return start_kernel(queue, gemv_kernel<Codec, 2, GemvMode::gated>, call, tiles, count, staged);
+    return start_kernel(queue, gemv_kernel<Codec, 2, GemvMode::gated>, call, count, staged, steps);
   }
   if (mode == GemvMode::combined) {
-    return start_kernel(queue, gemv_kernel<Codec, 1, GemvMode::combined>, call, set_tiles(8), count,
-                        call.active);
+    return start_kernel(queue, gemv_kernel<Codec, 1, GemvMode::combined>, call, count, call.active,
+                        steps * call.active);
   }
-  if (set_tiles(16) >= static_cast<unsigned>(8 * queue.multiprocessors)) {
-    return start_kernel(queue, gemv_kernel<Codec, 2, GemvMode::plain>, call, set_tiles(16), count, staged);
+  if (call.tiles >= 32 * queue.multiprocessors) {
+    set_tiles(16);
+    return start_kernel(queue, gemv_kernel<Codec, 2, GemvMode::plain>, call, count, staged, steps);
   }
-  start_kernel(queue, gemv_kernel<Codec, 1, GemvMode::plain>, call, set_tiles(8), count, staged);
+  start_kernel(queue, gemv_kernel<Codec, 1, GemvMode::plain>, call, count, staged, steps);
 }
 
 // One translation unit each.
