@@ -23,8 +23,8 @@ inline constexpr double quantized_weight_logits = 2e-3;
 // With bf16 activations, summed in float.
 inline constexpr double bf16_activation_logits = 1.5e-2;
 
-// The same tokens in other chunks or batches. One token and many may take different kernels, which round
-// activations differently where weights are quantized.
+// The same tokens in other chunks or batches, on a backend that does not promise the same bits. (The CPU
+// does.)
 inline constexpr double parity_logits = 2e-4;
 
 }  // namespace inferno

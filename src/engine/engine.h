@@ -13,24 +13,30 @@
 namespace inferno {
 
 struct EngineOptions {
-  int max_sequences = 64;       // that run at once
-  int max_step_tokens = 512;    // rows of a step; the decoder's limits must allow as many
+  int max_sequences = 64;       // that run at once; never more than the decoder's max_logit_rows
+  int max_step_tokens = 512;    // rows of a step; never more than the decoder's max_tokens
   int max_prompt_tokens = 256;  // rows of a step that may belong to prompts while answers are being written
   int max_waiting = 1024;       // requests; one more is Error{overloaded}
+  int max_logprobs = 20;        // alternatives a request may ask for
   int block_size = 32;          // tokens
   std::size_t cache_bytes = 0;  // 0: what max_sequences need, within half of the free memory
   bool prefix_cache = true;
+  // No bit of an answer depends on its neighbours. Error{unsupported} when the backend cannot promise it.
+  bool deterministic = false;
 };
 
 struct EngineStats {
-  int running = 0, waiting = 0;
+  int running = 0;                  // sequences
+  int waiting = 0;                  // requests that have not begun
   int blocks = 0, free_blocks = 0;  // over all window groups
+  std::size_t cache_bytes = 0;
   std::uint64_t requests = 0, prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0, steps = 0,
                 preemptions = 0;
 };
 
 class Engine {
  public:
+  // Allocates the cache and everything a step needs, and nothing later. Error{io} when there is not enough.
   Engine(std::unique_ptr<Backend> backend, std::unique_ptr<Decoder> decoder, EngineOptions options);
   ~Engine();  // ends every stream with a Failed event, then joins
   Engine(const Engine&) = delete;

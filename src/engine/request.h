@@ -35,13 +35,14 @@ struct GenerationRequest {
   std::vector<TokenId> stop_tokens;  // any of them ends the answer; it is the last Sampled event
   int choices = 1;                   // answers to the same prompt, with seeds seed, seed + 1, …
   std::string client;                // requests of one client take turns with those of others
+  std::string cache_scope;           // cached prefixes are shared within a scope, never across
 };
 
 enum class FinishReason { stop, length, cancelled };
 
 struct Sampled {
   TokenId token = 0;
-  float logprob = 0.0f;
+  float logprob = 0.0f;  // the model's own, before any setting; 0 unless logprobs were asked for
   std::vector<std::pair<TokenId, float>> alternatives;  // likeliest first
   int choice = 0;
 };

@@ -15,6 +15,8 @@ namespace inferno {
 
 class TokenStream {
  public:
+  explicit TokenStream(int choices = 1) : open_(choices) {}
+
   // Consumer. Waits for the next event; nullopt when `patience` ran out first, and at once when the last
   // event (Failed, or the Finished of the last choice) was taken.
   std::optional<Event> next(std::chrono::milliseconds patience);
@@ -25,7 +27,8 @@ class TokenStream {
   // waiting.
   void on_event(std::function<void()> wake);
 
-  // Producer: the engine thread only. Never blocks, so a slow reader cannot stall the batch.
+  // Producer: the engine thread only. Never blocks, so a slow reader cannot stall the batch. Events behind
+  // the last one are dropped.
   void publish(Event event);
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 
@@ -34,6 +37,7 @@ class TokenStream {
   std::condition_variable ready_;
   std::deque<Event> events_;
   std::function<void()> wake_;
+  int open_;  // choices that have not ended
   std::atomic<bool> cancelled_ = false;
 };
 

@@ -1,5 +1,5 @@
-// However a prompt is cut and whoever shares the step, the logits stay the same: at once, in chunks, token by
-// token and in a ragged batch with strangers, over cache blocks scattered at random.
+// However a prompt is cut and whoever shares the step, the logits stay the same to the bit: at once, in
+// chunks, token by token and in a ragged batch with strangers, over cache blocks scattered at random.
 #include <gtest/gtest.h>
 
 #include <algorithm>

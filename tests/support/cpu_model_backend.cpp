@@ -8,8 +8,8 @@ const ModelBackend& model_backend() {
                                        .float_weights = float_weight_logits,
                                        .quantized_weights = quantized_weight_logits,
                                        .decoded_weights = 1e-4,
-                                       .parity = parity_logits,
-                                       .expert_parity = parity_logits};
+                                       .parity = 0.0,  // the CPU promises the same bits
+                                       .expert_parity = 0.0};
   return backend;
 }
 

@@ -62,14 +62,15 @@ struct NormCall {
 };
 
 // Some queries of one sequence that share a key head, against positions [begin, end). Running maxima, totals
-// and sums carry over from call to call, so that a context may be split.
+// and sums carry over from call to call. Chunks begin at multiples of attend_chunk, so that a position has
+// the same lane, and its score joins the same sums, whatever is asked for together with it.
 struct AttendCall {
   int queries = 0;
   const float* const* query = nullptr;  // [queries] of head_dim
   const int* first = nullptr;           // [queries]: each sees positions first..last
   const int* last = nullptr;
-  int begin = 0, end = 0;  // whole chunks from the first call on, except for the last
-  int last_known = 0;      // positions below it have blocks: the next call's are asked for ahead
+  int begin = 0, end = 0;               // begin is a multiple of attend_chunk
+  int first_known = 0, last_known = 0;  // positions from the one to below the other have blocks
   int head_dim = 0;
   float scale = 0.0f;
   const float *keys = nullptr, *values = nullptr;  // of this head, at cache row 0

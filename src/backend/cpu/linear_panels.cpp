@@ -16,7 +16,9 @@ namespace inferno::cpu {
 namespace {
 
 constexpr int panels_at_once = 4;
-constexpr int columns_at_once = 1024;  // a multiple of every block
+// A multiple of every block. Float kernels end a sum there, so that a product of one tile must stop there
+// too.
+constexpr int columns_at_once = 1024;
 
 struct Product {
   const Compute& compute;
@@ -116,12 +118,13 @@ void multiply_piece(const Product& product, const Piece& piece, int worker) {
 // Panels [begin, end) of one stretch, all columns.
 void multiply_panels_of(const Product& product, const Stretch& stretch, int begin, int end, int worker) {
   const int cols = stretch.weight->cols;
+  // With one tile every weight is read once, and fastest in the order in which they lie.
   const bool once = product.tiles.of_batch(stretch.batch_index).size() == 1;
-  const int step = once ? cols : columns_at_once;
-  for (int at = begin; at < end; at += panels_at_once) {
+  const int step = once && has_integers(stretch.weight->format) ? cols : columns_at_once;
+  const int together = once ? 1 : panels_at_once;
+  for (int at = begin; at < end; at += together) {
     for (int from = 0; from < cols; from += step) {
-      multiply_piece(product,
-                     {stretch, at, std::min(end, at + panels_at_once), from, std::min(cols, from + step)},
+      multiply_piece(product, {stretch, at, std::min(end, at + together), from, std::min(cols, from + step)},
                      worker);
     }
   }

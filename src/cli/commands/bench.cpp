@@ -10,6 +10,7 @@
 #include "checkpoint/config_json.h"
 #include "cli/bench_report.h"
 #include "cli/command.h"
+#include "cli/measure_engine.h"
 #include "cli/model_options.h"
 #include "cli/version.h"
 #include "model/random_checkpoint.h"
@@ -22,6 +23,7 @@ struct BenchOptions {
   std::string model, shape, weights, output = "md";
   std::vector<int> prompts = {512}, generate = {128}, depths = {0}, batches = {1};
   int repeat = 3;
+  bool engine = false;
   DeviceOptions device;
 };
 
@@ -79,18 +81,31 @@ int most_tokens(const DeviceInfo& device) {
   return device.kernels.starts_with("sm_") ? 2048 : 512;
 }
 
+// The same through the engine: as many streams as the batch, submitted together.
+void measure_engine(const BenchOptions& options, std::unique_ptr<Backend> backend,
+                    std::unique_ptr<Decoder> decoder, BenchReport& report) {
+  EngineMeasurer measurer(std::move(backend), std::move(decoder), longest(options.batches));
+  for (const int batch : options.batches) {
+    for (const int tokens : options.generate) {
+      if (tokens == 0) continue;
+      report.rows.push_back(measurer.generate(batch, tokens, options.repeat, report.token_bytes));
+    }
+  }
+}
+
 void run(const BenchOptions& options) {
   BenchReport report;
   report.version = version;
   const auto checkpoint = open(options, report);
-  const auto backend = make_backend(options.device);
+  auto backend = make_backend(options.device);
   const DeviceInfo info = backend->info();
   report.device = info.name;
   report.kernels = info.kernels;
   report.threads = info.threads;
 
   const int batch = longest(options.batches);
-  const int context = std::max(longest(options.prompts), longest(options.generate) + longest(options.depths));
+  const int context =
+      std::max(longest(options.prompts), longest(options.generate) + longest(options.depths) + 2);
   const auto start = std::chrono::steady_clock::now();
   LoadedModel model = load_model(
       *checkpoint, *backend,
@@ -108,6 +123,7 @@ void run(const BenchOptions& options) {
     report.bandwidth = cpu::read_bandwidth(report.threads, gibibyte);
   }
   measure(options, *model.decoder, *backend, report);
+  if (options.engine) measure_engine(options, std::move(backend), std::move(model.decoder), report);
   const auto print = options.output == "json" ? as_json : options.output == "csv" ? as_csv : as_markdown;
   fmt::print("{}", print(report));
 }
@@ -136,6 +152,8 @@ void bench(CLI::App& app) {
   list("-n,--generate", options->generate, 0, "numbers of tokens to generate; 0 for none");
   list("-d,--depth", options->depths, 0, "tokens already in the cache before generating");
   list("-b,--batch", options->batches, 1, "sequences at once");
+  command->add_flag("--engine", options->engine,
+                    "measure generation through the engine too, one stream for each sequence of the batch");
   command->add_option("-r,--repeat", options->repeat, "timed runs of each test")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

@@ -11,7 +11,8 @@ namespace {
 
 inline constexpr int score_vectors = attend_chunk / lanes;
 
-// The cache rows of one chunk. Positions beyond `count` repeat the last one: they are read, never used.
+// The cache rows of one chunk. Positions that are not known repeat the nearest that is: they are read, never
+// used. (A query sees none of them, so their shares are zero, and they hold finite numbers.)
 struct ChunkRows {
   int first = 0, count = 0;
   const float* keys[attend_chunk];
@@ -22,10 +23,11 @@ inline void find_rows(ChunkRows& rows, const AttendCall& call, int first) {
   const int left = call.last_known - first;
   rows.first = first;
   rows.count = left < attend_chunk ? left : attend_chunk;
-  int block = first / call.block_size, offset = first % call.block_size;
+  const int skipped = call.first_known > first ? call.first_known - first : 0;
+  int block = (first + skipped) / call.block_size, offset = (first + skipped) % call.block_size;
   std::int64_t row = 0;
   for (int j = 0; j < attend_chunk; ++j) {
-    if (j < rows.count) {
+    if (j == 0 || (j > skipped && j < rows.count)) {
       row = static_cast<std::int64_t>(call.block_table[block]) * call.block_size + offset;
       if (++offset == call.block_size) offset = 0, ++block;
     }

@@ -11,7 +11,9 @@ namespace inferno::cpu {
 // NOLINTNEXTLINE: each including file must have a copy of its own, see kernels.h
 namespace {
 
-// Independent sums for each token: a few tokens alone do not fill the multiplier's pipeline.
+// Independent sums of whole numbers for each token: a few tokens alone do not fill the multiplier's pipeline.
+// Floats always have two, of the even and of the odd columns: their result would otherwise depend on how many
+// tokens there are.
 template <int width>
 inline constexpr int chains = width <= 2   ? 4
                               : width <= 4 ? 2
@@ -154,36 +156,33 @@ typename M::Floats column_of(const Panel<blocks::Bf16>& panel) {
 
 template <class M, HasPanel B, int width>
 void multiply_floats(const PanelCall& call) {
-  constexpr int ways = chains<width>;
   constexpr int columns = panel_columns<B>;
-  constexpr int stride = ways > columns ? ways / columns : 1;  // blocks in one step
+  constexpr int stride = width > 4 ? 2 / columns : 4 / columns;  // blocks in one step
   const auto* panel = reinterpret_cast<const Panel<B>*>(call.panel);
   const float* in = call.floats;
-  typename M::Floats parts[ways][width];
-  begin_sums<M>(parts[0], call);
-  repeat<(ways - 1) * width>([&]<int i>() { parts[1 + i / width][i % width] = M::no_floats(); });
+  typename M::Floats even[width], odd[width];
+  begin_sums<M>(even, call);
+  repeat<width>([&]<int t>() { odd[t] = M::no_floats(); });
   int b = 0;
-  for (; b + stride <= call.blocks; b += stride, in += stride * columns * width) {
-    if (width > 2 || call.asks_ahead) prefetch<stride * sizeof(Panel<B>)>(panel + b);
-    repeat<stride * columns>([&]<int c>() __attribute__((always_inline)) {
+  const auto add = [&]<int blocks>() __attribute__((always_inline)) {
+    repeat<blocks * columns>([&]<int c>() __attribute__((always_inline)) {
       const auto weights = column_of<M, c % columns>(panel[b + c / columns]);
       repeat<width>([&]<int t>() __attribute__((always_inline)) {
-        parts[c % ways][t] = M::fma(weights, M::floats(in[c * width + t]), parts[c % ways][t]);
+        auto& sum = c % 2 == 0 ? even[t] : odd[t];
+        sum = M::fma(weights, M::floats(in[c * width + t]), sum);
       });
     });
+    in += blocks * columns * width;
+    b += blocks;
+  };
+  while (b + stride <= call.blocks) {
+    if (width > 2 || call.asks_ahead) prefetch<stride * sizeof(Panel<B>)>(panel + b);
+    add.template operator()<stride>();
   }
-  for (; b < call.blocks; ++b, in += columns * width) {
-    repeat<columns>([&]<int c>() __attribute__((always_inline)) {
-      const auto weights = column_of<M, c>(panel[b]);
-      repeat<width>([&]<int t>() __attribute__((always_inline)) {
-        parts[0][t] = M::fma(weights, M::floats(in[c * width + t]), parts[0][t]);
-      });
-    });
-  }
-  repeat<width>([&]<int t>() {
-    for (int way = 1; way < ways; ++way) parts[0][t] = M::plus(parts[0][t], parts[way][t]);
-  });
-  end_sums<M>(parts[0], call);
+  while (b + 2 / columns <= call.blocks) add.template operator()<2 / columns>();
+  if (b < call.blocks) add.template operator()<1>();
+  repeat<width>([&]<int t>() { even[t] = M::plus(even[t], odd[t]); });
+  end_sums<M>(even, call);
 }
 
 template <class M, HasPanel B, int width>

@@ -1,0 +1,19 @@
+// What a request must satisfy before it is queued.
+#pragma once
+
+#include "engine/request.h"
+
+namespace inferno {
+
+struct RequestLimits {
+  int vocab = 0;
+  int context = 0;
+  int most_logprobs = 20;
+  int most_choices = 128;
+  int most_listed = 4096;  // entries of each of logit_bias, banned, allowed and stop_tokens
+};
+
+// Error{invalid_request} naming the field, what it may be and what it was.
+void check_request(const GenerationRequest& request, const RequestLimits& limits);
+
+}  // namespace inferno

@@ -1,0 +1,293 @@
+#include "engine/engine_loop.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "engine/check_request.h"
+#include "spec/window_groups.h"
+
+namespace inferno {
+namespace {
+
+std::vector<int> pool_sizes(const CachePlan& plan) {
+  std::vector<int> sizes;
+  for (const GroupSize& group : plan.groups) sizes.push_back(group.blocks);
+  return sizes;
+}
+
+StepLimits step_limits(const EngineOptions& options, const CachePlan& plan) {
+  return {.tokens = options.max_step_tokens,
+          .sequences = options.max_sequences,
+          .logit_rows = options.max_sequences,
+          .blocks_per_sequence = (plan.context + options.block_size - 1) / options.block_size};
+}
+
+// The longest lists that all sequences of a step can have together.
+int list_entries(const EngineOptions& options, const CachePlan& plan, int vocab) {
+  const int listed = std::min(RequestLimits{}.most_listed, vocab);
+  const std::int64_t one = std::min(plan.context, vocab) + 3 * std::int64_t{listed};
+  return static_cast<int>(std::min<std::int64_t>(one * options.max_sequences, 1 << 30));
+}
+
+std::string failure_of(SampleOutcome outcome) {
+  return outcome == SampleOutcome::not_finite ? "the model computed a logit that is not a finite number: its "
+                                                "weights or the device are at fault"
+                                              : "banned and allowed tokens together leave no token to choose";
+}
+
+double seconds(std::chrono::steady_clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+}  // namespace
+
+EngineLoop::EngineLoop(Backend& backend, Decoder& decoder, const EngineOptions& options,
+                       const CachePlan& plan, std::atomic<int>& pending)
+    : backend_(backend),
+      decoder_(decoder),
+      pending_(pending),
+      plan_(plan),
+      cache_(decoder.spec(), backend, pool_sizes(plan), options.block_size),
+      buffers_(backend, step_limits(options, plan), static_cast<int>(plan.groups.size()), options.block_size),
+      sampler_(backend, options.max_sequences, list_entries(options, plan, decoder.spec().vocab),
+               options.max_logprobs),
+      copy_memory_(backend.allocate(static_cast<std::size_t>(options.block_size) * 4, "copies of blocks")),
+      copy_rows_{copy_memory_.data(), DType::i32, options.block_size, 1},
+      scheduler_({.max_sequences = options.max_sequences,
+                  .max_step_tokens = options.max_step_tokens,
+                  .max_prompt_tokens = options.max_prompt_tokens},
+                 KvBlocks(plan.groups, options.block_size, options.prefix_cache)) {
+  const std::vector<int> windows = window_groups(decoder.spec());
+  for (const BlockSpec& block : decoder.spec().blocks) {
+    const auto group = std::ranges::find(windows, block.attention.window) - windows.begin();
+    group_of_layer_.push_back(static_cast<std::size_t>(group));
+  }
+}
+
+void EngineLoop::accept(Submission submission) {
+  GenerationRequest& request = submission.request;
+  auto job = std::make_unique<Job>();
+  job->stream = std::move(submission.stream);
+  job->submitted = submission.submitted;
+  job->prompt = static_cast<int>(request.prompt.size());
+  const int room = plan_.context - job->prompt;
+  const int answer = request.max_tokens == 0 ? room : std::min(request.max_tokens, room);
+  std::vector<std::unique_ptr<Sequence>> sequences;
+  job->choices.reserve(static_cast<std::size_t>(request.choices));  // pointers to them are kept
+  for (int i = 0; i < request.choices; ++i) {
+    auto sequence = std::make_unique<Sequence>();
+    sequence->id = next_id_++;
+    sequence->tokens.reserve(static_cast<std::size_t>(job->prompt + answer));
+    sequence->tokens = request.prompt;
+    sequence->prompt = job->prompt;
+    sequence->limit = job->prompt + answer;
+    sequence->stop_tokens = request.stop_tokens;
+    sequence->client = request.client;
+    sequence->scope = request.cache_scope;
+    Choice& choice = job->choices.emplace_back(
+        Choice{.job = job.get(),
+               .id = sequence->id,
+               .index = i,
+               .sampling = SamplingState(request.sampling, submission.seed + static_cast<std::uint64_t>(i),
+                                         request.prompt)});
+    choices_[choice.id] = &choice;
+    sequences.push_back(std::move(sequence));
+  }
+  scheduler_.add(std::move(sequences));
+  jobs_.push_back(std::move(job));
+  ++totals_.requests;
+}
+
+bool EngineLoop::step() {
+  sweep_cancelled();
+  Plan plan = scheduler_.next();
+  if (plan.slices.empty()) return false;
+  mark_begun(plan);
+  copy_blocks(plan.copies);
+  const Matrix logits = forward(plan);
+  std::vector<Drawn> drawn;
+  if (logits.rows > 0) drawn = draw(plan, logits);
+  drop_failed(plan, drawn);
+  std::vector<TokenId> tokens;
+  for (const Drawn& one : drawn) tokens.push_back(one.head.token);
+  publish(scheduler_.commit(plan, tokens), drawn);
+  ++totals_.steps;
+  return true;
+}
+
+void EngineLoop::sweep_cancelled() {
+  for (std::size_t i = 0; i < jobs_.size();) {
+    Job& job = *jobs_[i];
+    if (!job.stream->cancelled()) {
+      ++i;
+      continue;
+    }
+    for (Choice& choice : job.choices) {
+      if (!choice.finished) finish(choice, FinishReason::cancelled);
+    }
+    drop(job);
+  }
+}
+
+void EngineLoop::mark_begun(const Plan& plan) {
+  for (const Slice& slice : plan.slices) {
+    Choice& choice = *choices_.at(slice.sequence->id);
+    choice.cached = slice.sequence->cached;
+    Job& job = *choice.job;
+    if (job.begun) continue;
+    no_longer_pending(job);
+    job.started = Clock::now();
+    totals_.prompt_tokens += static_cast<std::uint64_t>(job.prompt);
+    totals_.cached_tokens += static_cast<std::uint64_t>(choice.cached);
+  }
+}
+
+void EngineLoop::copy_blocks(const std::vector<BlockCopy>& copies) {
+  for (const BlockCopy& copy : copies) {
+    std::vector<std::int32_t> rows(static_cast<std::size_t>(copy.rows));
+    std::iota(rows.begin(), rows.end(), copy.from * copy_rows_.rows);
+    const Matrix from = copy_rows_.top(copy.rows);
+    backend_.upload(from, std::as_bytes(std::span(rows)));
+    for (std::size_t layer = 0; layer < group_of_layer_.size(); ++layer) {
+      if (group_of_layer_[layer] != copy.group) continue;
+      for (const Matrix& matrix : {cache_.layers()[layer].keys, cache_.layers()[layer].values}) {
+        Matrix to = matrix.top(copy.rows);
+        to.data += matrix.top(copy.to * copy_rows_.rows).bytes();
+        backend_.take_rows(to, matrix, from);
+      }
+    }
+  }
+}
+
+Matrix EngineLoop::forward(const Plan& plan) {
+  std::vector<StepSlice> slices;
+  for (const Slice& slice : plan.slices) {
+    const Sequence& sequence = *slice.sequence;
+    StepSlice& out = slices.emplace_back();
+    out.tokens =
+        std::span(sequence.tokens)
+            .subspan(static_cast<std::size_t>(sequence.computed), static_cast<std::size_t>(slice.tokens));
+    out.start = sequence.computed;
+    out.logits = slice.wants_logits ? 1 : 0;
+    for (const std::vector<BlockId>& blocks : sequence.blocks) out.blocks.emplace_back(blocks);
+  }
+  return decoder_.forward(buffers_.fill(slices), cache_.layers());
+}
+
+std::vector<Drawn> EngineLoop::draw(const Plan& plan, Matrix logits) {
+  sampler_.clear();
+  for (const Slice& slice : plan.slices) {
+    if (!slice.wants_logits) continue;
+    sampler_.add(choices_.at(slice.sequence->id)->sampling, static_cast<int>(slice.sequence->tokens.size()));
+  }
+  return sampler_.draw(logits);
+}
+
+// Takes requests without a token out of the plan, so that nothing of their step is remembered.
+void EngineLoop::drop_failed(Plan& plan, std::vector<Drawn>& drawn) {
+  std::vector<std::pair<Job*, SampleOutcome>> failed;
+  std::size_t row = 0;
+  for (const Slice& slice : plan.slices) {
+    if (!slice.wants_logits) continue;
+    const SampleOutcome outcome = drawn[row++].head.outcome;
+    Job* job = choices_.at(slice.sequence->id)->job;
+    const bool known = std::ranges::any_of(failed, [job](const auto& one) { return one.first == job; });
+    if (outcome != SampleOutcome::token && !known) failed.emplace_back(job, outcome);
+  }
+  for (const auto& [job, outcome] : failed) {
+    std::vector<Slice> kept_slices;
+    std::vector<Drawn> kept;
+    row = 0;
+    for (const Slice& slice : plan.slices) {
+      const bool keep = choices_.at(slice.sequence->id)->job != job;
+      if (keep) kept_slices.push_back(slice);
+      if (slice.wants_logits && keep) kept.push_back(drawn[row]);
+      row += slice.wants_logits ? 1 : 0;
+    }
+    plan.slices = std::move(kept_slices);
+    drawn = std::move(kept);
+    end(*job, failure_of(outcome));
+  }
+}
+
+void EngineLoop::publish(const std::vector<Progress>& progress, const std::vector<Drawn>& drawn) {
+  for (std::size_t i = 0; i < progress.size(); ++i) {
+    Choice& choice = *choices_.at(progress[i].id);
+    const Drawn& from = drawn[i];
+    if (choice.generated++ == 0) choice.first_token = Clock::now();
+    choice.sampling.add(progress[i].token);
+    Sampled event = {
+        .token = progress[i].token, .logprob = from.head.logprob, .alternatives = {}, .choice = choice.index};
+    for (const ListEntry& entry : from.alternatives)
+      event.alternatives.emplace_back(entry.token, entry.value);
+    choice.job->stream->publish(std::move(event));
+    ++totals_.generated_tokens;
+    if (!progress[i].finished) continue;
+    Job& job = *choice.job;
+    finish(choice, *progress[i].finished);
+    if (std::ranges::all_of(job.choices, &Choice::finished)) drop(job);
+  }
+}
+
+void EngineLoop::finish(Choice& choice, FinishReason reason) {
+  const Job& job = *choice.job;
+  const Clock::time_point now = Clock::now();
+  Finished event = {.reason = reason,
+                    .prompt_tokens = job.prompt,
+                    .cached_tokens = choice.cached,
+                    .generated_tokens = choice.generated,
+                    .seed = choice.sampling.seed(),
+                    .choice = choice.index};
+  event.queue_seconds = seconds((job.begun ? job.started : now) - job.submitted);
+  if (choice.generated > 0) {
+    event.prompt_seconds = seconds(choice.first_token - job.started);
+    event.decode_seconds = seconds(now - choice.first_token);
+  } else if (job.begun) {
+    event.prompt_seconds = seconds(now - job.started);
+  }
+  scheduler_.remove(choice.id);
+  choices_.erase(choice.id);
+  choice.finished = true;
+  choice.job->stream->publish(event);
+}
+
+void EngineLoop::end(Job& job, const std::string& failure) {
+  for (Choice& choice : job.choices) {
+    scheduler_.remove(choice.id);
+    choices_.erase(choice.id);
+  }
+  job.stream->publish(Failed{failure});
+  drop(job);
+}
+
+void EngineLoop::drop(Job& job) {
+  if (!job.begun) no_longer_pending(job);
+  const auto at = std::ranges::find(jobs_, &job, &std::unique_ptr<Job>::get);
+  std::swap(*at, jobs_.back());
+  jobs_.pop_back();
+}
+
+void EngineLoop::no_longer_pending(Job& job) {
+  job.begun = true;
+  pending_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void EngineLoop::fail_all(const std::string& message) {
+  while (!jobs_.empty()) end(*jobs_.back(), message);
+}
+
+EngineStats EngineLoop::stats() const {
+  EngineStats out = totals_;
+  out.running = scheduler_.running();
+  out.waiting = pending_.load(std::memory_order_relaxed);
+  out.blocks = scheduler_.blocks().blocks();
+  out.free_blocks = scheduler_.blocks().free_blocks();
+  out.cache_bytes = plan_.bytes;
+  out.preemptions = scheduler_.preemptions();
+  return out;
+}
+
+}  // namespace inferno

@@ -1,0 +1,90 @@
+// What the engine's thread does: requests in, one step at a time, events out. Owned and called by one thread.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/cache_plan.h"
+#include "engine/engine.h"
+#include "engine/sampler.h"
+#include "engine/scheduler.h"
+#include "model/kv_cache.h"
+#include "model/step.h"
+
+namespace inferno {
+
+// A request that was checked.
+struct Submission {
+  GenerationRequest request;
+  std::uint64_t seed = 0;
+  std::shared_ptr<TokenStream> stream;
+  std::chrono::steady_clock::time_point submitted;
+};
+
+class EngineLoop {
+ public:
+  // `pending` counts requests that have not begun: submit() adds to it, the loop subtracts.
+  EngineLoop(Backend& backend, Decoder& decoder, const EngineOptions& options, const CachePlan& plan,
+             std::atomic<int>& pending);
+
+  void accept(Submission submission);
+  // Ends what was cancelled, then computes one step. False when there was nothing to do.
+  bool step();
+  // Every stream ends with this.
+  void fail_all(const std::string& message);
+  EngineStats stats() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Job;
+  struct Choice {
+    Job* job = nullptr;
+    SequenceId id = 0;
+    int index = 0;
+    SamplingState sampling;
+    int cached = 0;
+    int generated = 0;
+    bool finished = false;
+    Clock::time_point first_token = {};
+  };
+  struct Job {
+    std::shared_ptr<TokenStream> stream;
+    int prompt = 0;
+    bool begun = false;
+    Clock::time_point submitted = {}, started = {};
+    std::vector<Choice> choices;
+  };
+
+  void sweep_cancelled();
+  void mark_begun(const Plan& plan);
+  void copy_blocks(const std::vector<BlockCopy>& copies);
+  Matrix forward(const Plan& plan);
+  std::vector<Drawn> draw(const Plan& plan, Matrix logits);
+  void drop_failed(Plan& plan, std::vector<Drawn>& drawn);
+  void publish(const std::vector<Progress>& progress, const std::vector<Drawn>& drawn);
+  void finish(Choice& choice, FinishReason reason);
+  void end(Job& job, const std::string& failure);
+  void drop(Job& job);
+  void no_longer_pending(Job& job);
+
+  Backend& backend_;
+  Decoder& decoder_;
+  std::atomic<int>& pending_;
+  CachePlan plan_;
+  std::vector<std::size_t> group_of_layer_;
+  KvCache cache_;
+  StepBuffers buffers_;
+  Sampler sampler_;
+  Buffer copy_memory_;
+  Matrix copy_rows_;  // i32 [block_size, 1]
+  Scheduler scheduler_;
+  SequenceId next_id_ = 1;
+  std::vector<std::unique_ptr<Job>> jobs_;
+  std::unordered_map<SequenceId, Choice*> choices_;  // not finished
+  EngineStats totals_;
+};
+
+}  // namespace inferno

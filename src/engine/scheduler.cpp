@@ -1,0 +1,227 @@
+#include "engine/scheduler.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+
+namespace inferno {
+namespace {
+
+bool is_decode(const Sequence& sequence) {
+  return sequence.remaining() == 1;
+}
+
+// A sequence that was just admitted takes its first rows with the prompts, even when only one is left to do.
+bool is_prompt(const Sequence& sequence) {
+  return sequence.is_fresh || !is_decode(sequence);
+}
+
+// A sequence's chunk may already be in the plan when a second round adds to its client's share.
+Slice* slice_of(Plan& plan, const Sequence& sequence) {
+  const auto at = std::ranges::find(plan.slices, &sequence, &Slice::sequence);
+  return at == plan.slices.end() ? nullptr : &*at;
+}
+
+}  // namespace
+
+Scheduler::Scheduler(const SchedulerLimits& limits, KvBlocks blocks)
+    : limits_(limits), blocks_(std::move(blocks)) {}
+
+void Scheduler::add(std::vector<std::unique_ptr<Sequence>> choices) {
+  Sequence& first = *choices.front();
+  for (std::size_t i = 1; i < choices.size(); ++i) first.forks.push_back(choices[i]->id);
+  waiting_.add(&first);
+  for (auto& sequence : choices) {
+    const SequenceId id = sequence->id;
+    sequences_[id] = std::move(sequence);
+  }
+}
+
+const Sequence* Scheduler::find(SequenceId id) const {
+  const auto at = sequences_.find(id);
+  return at == sequences_.end() ? nullptr : at->second.get();
+}
+
+void Scheduler::remove(SequenceId id) {
+  const auto at = sequences_.find(id);
+  if (at == sequences_.end()) return;
+  Sequence& sequence = *at->second;
+  if (sequence.is_running) {
+    std::erase(running_, &sequence);
+  } else {
+    waiting_.remove(&sequence);
+  }
+  blocks_.release(sequence);
+  sequences_.erase(at);
+}
+
+Plan Scheduler::next() {
+  Plan plan;
+  Budget budget = {.rows = limits_.max_step_tokens, .prompt_rows = limits_.max_step_tokens};
+  place_decodes(plan, budget);
+  budget.prompt_rows = plan.slices.empty() ? budget.rows : std::min(budget.rows, limits_.max_prompt_tokens);
+  admit();
+  place_prompts(plan, budget);
+  if (plan.slices.empty() && !running_.empty()) free_the_oldest(plan, budget);
+  return plan;
+}
+
+void Scheduler::place_decodes(Plan& plan, Budget& budget) {
+  for (std::size_t i = 0; i < running_.size() && budget.rows > 0; ++i) {
+    Sequence& sequence = *running_[i];
+    if (!is_decode(sequence)) continue;
+    const int end = sequence.computed + 1;
+    // The youngest is this one or behind it, so it has no slice yet.
+    while (sequence.is_running && !blocks_.grow(sequence, end, plan.copies)) preempt(*running_.back());
+    if (!sequence.is_running) continue;  // it was the last
+    serve(sequence);
+    plan.slices.push_back({&sequence, 1, true});
+    --budget.rows;
+  }
+}
+
+// Equal shares of the budget for clients with a prompt to compute, each spent on the client's oldest; what is
+// left over goes by age.
+void Scheduler::place_prompts(Plan& plan, Budget& budget) {
+  std::map<std::string_view, int> shares;
+  for (const Sequence* sequence : running_) {
+    if (is_prompt(*sequence)) shares[sequence->client] = 0;
+  }
+  if (shares.empty()) return;
+  const int share = std::max(1, budget.prompt_rows / static_cast<int>(shares.size()));
+  for (auto& [client, left] : shares) left = share;
+  for (Sequence* sequence : running_) {
+    if (!is_prompt(*sequence)) continue;
+    int& left = shares[sequence->client];
+    left -= place_chunk(plan, budget, *sequence, left);
+  }
+  for (Sequence* sequence : running_) {
+    if (is_prompt(*sequence)) place_chunk(plan, budget, *sequence, budget.prompt_rows);
+  }
+}
+
+// As much of the sequence as `most`, the budget and the free blocks allow. Returns how many rows it took.
+int Scheduler::place_chunk(Plan& plan, Budget& budget, Sequence& sequence, int most) {
+  if (std::min(most, budget.prompt_rows) <= 0) return 0;
+  if (sequence.is_fresh) {  // others may have computed more of its prefix since it was admitted
+    blocks_.release(sequence);
+    blocks_.claim_prefix(sequence);
+  }
+  Slice* slice = slice_of(plan, sequence);
+  const int placed = slice == nullptr ? 0 : slice->tokens;
+  const int room = std::min({most, budget.prompt_rows, sequence.remaining() - placed});
+  if (room <= 0) return 0;
+  const int from = sequence.computed + placed;
+  const int end = blocks_.reach(sequence, from + room);
+  if (end <= from) return 0;
+  expects(blocks_.grow(sequence, end, plan.copies), "reach() promises what grow() can do");
+  serve(sequence);
+  if (slice == nullptr) slice = &plan.slices.emplace_back(Slice{&sequence, 0, false});
+  slice->tokens = end - sequence.computed;
+  slice->wants_logits = slice->tokens == sequence.remaining();
+  budget.rows -= end - from;
+  budget.prompt_rows -= end - from;
+  return end - from;
+}
+
+// As many as there are places and blocks for. They get rows with the other prompts, by client.
+void Scheduler::admit() {
+  while (!waiting_.empty() && static_cast<int>(running_.size()) < limits_.max_sequences) {
+    Sequence& sequence = *waiting_.front();
+    blocks_.claim_prefix(sequence);
+    if (!running_.empty() && !fits(sequence)) {
+      blocks_.release(sequence);
+      return;  // nobody overtakes: otherwise a large request might wait for ever
+    }
+    waiting_.pop();
+    start(sequence);
+    sequence.is_fresh = true;
+  }
+}
+
+// Whether the whole of it, and a first token, fits beside what running prompts will still take.
+bool Scheduler::fits(const Sequence& sequence) const {
+  std::vector<int> promised(blocks_.groups());
+  for (const Sequence* other : running_) {
+    blocks_.add_missing(*other, static_cast<int>(other->tokens.size()), promised);
+  }
+  const int end = std::min(static_cast<int>(sequence.tokens.size()) + 1, sequence.limit);
+  return blocks_.has_room(sequence, end, promised);
+}
+
+void Scheduler::start(Sequence& sequence) {
+  sequence.is_running = true;
+  const auto at = std::ranges::upper_bound(running_, sequence.id, {}, &Sequence::id);
+  running_.insert(at, &sequence);
+}
+
+void Scheduler::serve(Sequence& sequence) {
+  if (!sequence.was_served) sequence.cached = sequence.computed;
+  sequence.was_served = true;
+  sequence.is_fresh = false;
+}
+
+void Scheduler::preempt(Sequence& sequence) {
+  std::erase(running_, &sequence);
+  sequence.is_running = sequence.is_fresh = false;
+  blocks_.release(sequence);
+  waiting_.add_preempted(&sequence);
+  ++preemptions_;
+}
+
+// Several prompts may have begun and none can go on: the oldest gets what the youngest hold. It fits alone,
+// or it would not have been accepted.
+void Scheduler::free_the_oldest(Plan& plan, Budget& budget) {
+  while (plan.slices.empty() && running_.size() > 1) {
+    preempt(*running_.back());
+    place_chunk(plan, budget, *running_.front(), budget.prompt_rows);
+  }
+  expects(!plan.slices.empty(), "a sequence that was accepted fits alone");
+}
+
+std::vector<Progress> Scheduler::commit(const Plan& plan, std::span<const TokenId> tokens) {
+  std::vector<Progress> progress;
+  std::size_t row = 0;
+  for (const Slice& slice : plan.slices) {
+    Sequence& sequence = *slice.sequence;
+    sequence.computed += slice.tokens;
+    blocks_.advance(sequence);
+    if (!slice.wants_logits) continue;
+    release_forks(sequence);
+    sequence.tokens.push_back(tokens[row++]);
+    const std::optional<FinishReason> reason = why_finished(sequence);
+    progress.push_back({sequence.id, sequence.tokens.back(), reason});
+  }
+  expects(row == tokens.size(), "one token for each slice that wanted logits");
+  for (const Progress& one : progress) {
+    if (one.finished) remove(one.id);
+  }
+  return progress;
+}
+
+void Scheduler::release_forks(Sequence& sequence) {
+  for (const SequenceId id : std::exchange(sequence.forks, {})) {
+    const auto at = sequences_.find(id);
+    if (at == sequences_.end()) continue;
+    Sequence& fork = *at->second;
+    fork.cached = sequence.cached;
+    fork.was_served = true;  // its prompt was
+    if (static_cast<int>(running_.size()) < limits_.max_sequences) {
+      blocks_.fork(sequence, fork);
+      start(fork);
+    } else {
+      waiting_.add_preempted(&fork);
+    }
+  }
+}
+
+std::optional<FinishReason> Scheduler::why_finished(const Sequence& sequence) const {
+  if (std::ranges::find(sequence.stop_tokens, sequence.tokens.back()) != sequence.stop_tokens.end()) {
+    return FinishReason::stop;
+  }
+  if (static_cast<int>(sequence.tokens.size()) >= sequence.limit) return FinishReason::length;
+  return std::nullopt;
+}
+
+}  // namespace inferno

@@ -1,0 +1,189 @@
+#include "engine/scheduler.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace inferno {
+namespace {
+
+struct Order {
+  SequenceId id = 0;
+  int prompt = 1;
+  int answer = 8;
+  std::string client = {};
+};
+
+std::unique_ptr<Sequence> sequence(const Order& order) {
+  auto out = std::make_unique<Sequence>();
+  out->id = order.id;
+  for (int i = 0; i < order.prompt; ++i) out->tokens.push_back(static_cast<int>(order.id) * 1000 + i);
+  out->prompt = order.prompt;
+  out->limit = order.prompt + order.answer;
+  out->client = order.client;
+  return out;
+}
+
+// A scheduler whose model answers 7 to everything.
+class Scene {
+ public:
+  Scene(const SchedulerLimits& limits, std::vector<GroupSize> groups, bool remembers = false)
+      : scheduler(limits, KvBlocks(groups, 4, remembers)) {}
+
+  void add(const Order& order) {
+    std::vector<std::unique_ptr<Sequence>> one;
+    one.push_back(sequence(order));
+    scheduler.add(std::move(one));
+  }
+
+  // The ids of a step's slices and how many tokens each had.
+  std::vector<std::pair<SequenceId, int>> step() {
+    const Plan plan = scheduler.next();
+    std::vector<std::pair<SequenceId, int>> out;
+    std::vector<TokenId> tokens;
+    for (const Slice& slice : plan.slices) {
+      out.emplace_back(slice.sequence->id, slice.tokens);
+      if (slice.wants_logits) tokens.push_back(7);
+    }
+    copies += static_cast<int>(plan.copies.size());
+    scheduler.commit(plan, tokens);
+    return out;
+  }
+  int run() {
+    int steps = 0;
+    while (!step().empty()) ++steps;
+    return steps;
+  }
+
+  Scheduler scheduler;
+  int copies = 0;
+};
+
+using Slices = std::vector<std::pair<SequenceId, int>>;
+
+TEST(Scheduler, PlacesDecodesBeforePrompts) {
+  Scene scene({.max_sequences = 4, .max_step_tokens = 8, .max_prompt_tokens = 5}, {{0, 100}});
+  scene.add({.id = 1, .prompt = 3});
+  EXPECT_EQ(scene.step(), (Slices{{1, 3}}));
+  scene.add({.id = 2, .prompt = 12});
+  EXPECT_EQ(scene.step(), (Slices{{1, 1}, {2, 5}}));
+  EXPECT_EQ(scene.step(), (Slices{{1, 1}, {2, 5}}));
+  EXPECT_EQ(scene.step(), (Slices{{1, 1}, {2, 2}}));
+  EXPECT_EQ(scene.step(), (Slices{{1, 1}, {2, 1}}));
+}
+
+TEST(Scheduler, UsesTheWholeBudgetWhenNobodyWrites) {
+  Scene scene({.max_sequences = 4, .max_step_tokens = 8, .max_prompt_tokens = 2}, {{0, 100}});
+  scene.add({.id = 1, .prompt = 20});
+  EXPECT_EQ(scene.step(), (Slices{{1, 8}}));
+}
+
+TEST(Scheduler, SharesThePromptBudgetBetweenClients) {
+  Scene scene({.max_sequences = 4, .max_step_tokens = 8, .max_prompt_tokens = 8}, {{0, 100}});
+  scene.add({.id = 1, .prompt = 40, .client = "long"});
+  scene.step();
+  scene.add({.id = 2, .prompt = 6, .client = "short"});
+  scene.add({.id = 3, .prompt = 40, .client = "long"});
+  EXPECT_EQ(scene.step(), (Slices{{1, 4}, {2, 4}}));
+  EXPECT_EQ(scene.step(), (Slices{{1, 6}, {2, 2}}));  // what one does not need goes to the oldest
+}
+
+TEST(Scheduler, LetsClientsTakeTurns) {
+  Scene scene({.max_sequences = 1, .max_step_tokens = 8, .max_prompt_tokens = 8}, {{0, 100}});
+  for (SequenceId id = 1; id <= 3; ++id) scene.add({.id = id, .prompt = 2, .answer = 1, .client = "many"});
+  scene.add({.id = 4, .prompt = 2, .answer = 1, .client = "one"});
+  std::vector<SequenceId> order;
+  for (int i = 0; i < 4; ++i) order.push_back(scene.step()[0].first);
+  EXPECT_EQ(order, (std::vector<SequenceId>{1, 4, 2, 3}));
+}
+
+TEST(Scheduler, PreemptsTheYoungestWhenBlocksRunOut) {
+  Scene scene({.max_sequences = 4, .max_step_tokens = 8, .max_prompt_tokens = 8}, {{0, 3}});
+  scene.add({.id = 1, .prompt = 4, .answer = 8});
+  scene.add({.id = 2, .prompt = 3, .answer = 4});
+  scene.step();
+  EXPECT_EQ(scene.scheduler.running(), 2);
+  while (scene.scheduler.preemptions() == 0) ASSERT_FALSE(scene.step().empty());
+  EXPECT_EQ(scene.scheduler.find(2)->is_running, false);
+  scene.run();
+  EXPECT_EQ(scene.scheduler.find(1), nullptr);
+  EXPECT_EQ(scene.scheduler.find(2), nullptr);
+  EXPECT_EQ(scene.scheduler.blocks().free_blocks(), 3);
+}
+
+TEST(Scheduler, GivesBackBlocksThatSlideOutOfTheWindow) {
+  // Two groups: everything and the last 8 tokens, in blocks of 4.
+  Scene scene({.max_sequences = 1, .max_step_tokens = 4, .max_prompt_tokens = 4}, {{0, 100}, {8, 4}});
+  scene.add({.id = 1, .prompt = 40, .answer = 20});
+  int least = 4;
+  while (!scene.step().empty()) least = std::min(least, scene.scheduler.blocks().pool(1).free_blocks());
+  EXPECT_LE(least, 1);
+  EXPECT_EQ(scene.scheduler.blocks().free_blocks(), 104);
+}
+
+TEST(Scheduler, FindsAPrefixInGroupsOfBothKinds) {
+  Scene scene({.max_sequences = 1, .max_step_tokens = 64, .max_prompt_tokens = 64}, {{0, 100}, {8, 100}},
+              true);
+  scene.add({.id = 1, .prompt = 33, .answer = 1});
+  scene.run();
+  auto same = sequence({.id = 1, .prompt = 33, .answer = 1});
+  same->id = 2;
+  same->tokens[30] = 5;  // the match ends in the eighth block
+  std::vector<std::unique_ptr<Sequence>> one;
+  one.push_back(std::move(same));
+  scene.scheduler.add(std::move(one));
+  EXPECT_EQ(scene.step(), (Slices{{2, 33 - 28}}));
+}
+
+TEST(Scheduler, KeepsScopesApart) {
+  Scene scene({.max_sequences = 1, .max_step_tokens = 64, .max_prompt_tokens = 64}, {{0, 100}}, true);
+  scene.add({.id = 1, .prompt = 33, .answer = 1});
+  scene.run();
+  auto stranger = sequence({.id = 1, .prompt = 33, .answer = 1});
+  stranger->id = 2;
+  stranger->scope = "stranger";
+  std::vector<std::unique_ptr<Sequence>> one;
+  one.push_back(std::move(stranger));
+  scene.scheduler.add(std::move(one));
+  EXPECT_EQ(scene.step(), (Slices{{2, 33}}));
+}
+
+TEST(Scheduler, SharesThePromptOfSeveralChoicesAndCopiesOnWrite) {
+  Scene scene({.max_sequences = 4, .max_step_tokens = 64, .max_prompt_tokens = 64}, {{0, 100}});
+  std::vector<std::unique_ptr<Sequence>> choices;
+  for (SequenceId id = 1; id <= 3; ++id) {
+    choices.push_back(sequence({.id = 1, .prompt = 10, .answer = 3}));
+    choices.back()->id = id;
+  }
+  scene.scheduler.add(std::move(choices));
+  EXPECT_EQ(scene.step(), (Slices{{1, 10}}));
+  EXPECT_EQ(scene.scheduler.blocks().free_blocks(), 97);  // shared, nothing copied yet
+  EXPECT_EQ(scene.step(), (Slices{{1, 1}, {2, 1}, {3, 1}}));
+  EXPECT_EQ(scene.copies, 2);  // the last owner of a block keeps it
+  EXPECT_EQ(scene.scheduler.blocks().free_blocks(), 95);
+  scene.run();
+  EXPECT_EQ(scene.scheduler.blocks().free_blocks(), 100);
+}
+
+TEST(BlockPool, ForgetsTheLeastRecentlyUsedFirst) {
+  BlockPool pool(3);
+  for (BlockId block = 0; block < 3; ++block) {
+    EXPECT_EQ(pool.take()->block, block);
+    pool.remember(block);
+  }
+  pool.release(1);
+  pool.release(0);
+  pool.release(2);
+  pool.share(1);  // used again
+  pool.release(1);
+  EXPECT_EQ(pool.free_blocks(), 3);
+  for (const BlockId expected : {0, 2, 1}) {
+    const auto taken = pool.take();
+    EXPECT_EQ(taken->block, expected);
+    EXPECT_TRUE(taken->forgotten);
+  }
+  EXPECT_FALSE(pool.take().has_value());
+}
+
+}  // namespace
+}  // namespace inferno

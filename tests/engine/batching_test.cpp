@@ -1,0 +1,119 @@
+// Whoever shares the step, however the prompt is cut, whatever is preempted or found in the cache: the same
+// answer as alone, bit for bit.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <map>
+
+#include "engine/engine_scene.h"
+
+namespace inferno::testing {
+namespace {
+
+// Half greedy, half seeded; some prompts begin alike.
+std::vector<GenerationRequest> random_requests(int count, std::uint64_t seed) {
+  Random random(seed);
+  const std::vector<TokenId> common = random_prompt(random, 70);
+  std::vector<GenerationRequest> requests;
+  for (int i = 0; i < count; ++i) {
+    GenerationRequest request;
+    const int shared = random.below(3) == 0 ? random.below(70) : 0;
+    request.prompt.assign(common.begin(), common.begin() + shared);
+    for (const TokenId token : random_prompt(random, 1 + random.below(random.below(4) == 0 ? 120 : 20))) {
+      request.prompt.push_back(token);
+    }
+    request.max_tokens = 1 + random.below(24);
+    Sampling& sampling = request.sampling;
+    sampling.temperature = random.below(2) == 0 ? 0.0f : 0.8f + static_cast<float>(random.uniform());
+    sampling.seed = random.word();
+    sampling.logprobs = 0;
+    if (random.below(3) == 0) sampling.top_p = 0.9f;
+    if (random.below(3) == 0) sampling.top_k = 20;
+    if (random.below(4) == 0) sampling.repetition_penalty = 1.2f;
+    if (random.below(4) == 0) sampling.frequency_penalty = 0.5f;
+    request.client = std::to_string(random.below(3));
+    if (random.below(4) == 0) request.stop_tokens = {random.below(scene_vocab), random.below(scene_vocab)};
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+std::vector<Answer> alone(const std::string& model, const std::vector<GenerationRequest>& requests) {
+  SceneOptions options;
+  options.model = model;
+  options.engine = {.max_sequences = 1, .prefix_cache = false};
+  const auto engine = make_engine(options);
+  std::vector<Answer> answers;
+  for (const GenerationRequest& request : requests) answers.push_back(generate(*engine, request));
+  return answers;
+}
+
+void expect_same(const Answer& found, const Answer& expected) {
+  ASSERT_TRUE(found.finished.has_value()) << found.failed.value_or("");
+  EXPECT_EQ(found.tokens, expected.tokens);
+  EXPECT_EQ(found.finished->reason, expected.finished->reason);
+  ASSERT_EQ(found.logprobs.size(), expected.logprobs.size());
+  for (std::size_t i = 0; i < found.logprobs.size(); ++i) {
+    EXPECT_EQ(std::bit_cast<int>(found.logprobs[i]), std::bit_cast<int>(expected.logprobs[i]))
+        << "token " << i;
+  }
+}
+
+struct Way {
+  std::string model;
+  int chunk;
+  bool prefix_cache;
+  bool small_pool;
+};
+
+class Batching : public ::testing::TestWithParam<Way> {};
+
+TEST_P(Batching, GivesTheAnswersOfEachRequestAlone) {
+  static std::map<std::string, std::pair<std::vector<GenerationRequest>, std::vector<Answer>>> cache;
+  auto& [requests, expected] = cache[GetParam().model];
+  if (requests.empty()) {
+    requests = random_requests(200, 11);
+    expected = alone(GetParam().model, requests);
+  }
+  SceneOptions options;
+  options.model = GetParam().model;
+  options.engine.max_sequences = 12;
+  options.engine.max_step_tokens = options.engine.max_prompt_tokens = GetParam().chunk;
+  options.engine.prefix_cache = GetParam().prefix_cache;
+  options.engine.block_size = GetParam().chunk == 64 ? 8 : 32;
+  if (GetParam().small_pool) options.engine.cache_bytes = cache_bytes_for(options, 288);
+  const auto engine = make_engine(options);
+  std::vector<std::shared_ptr<TokenStream>> streams;
+  for (const GenerationRequest& request : requests) streams.push_back(engine->submit(request));
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    SCOPED_TRACE(::testing::Message()
+                 << "request " << i << " with a prompt of " << requests[i].prompt.size());
+    expect_same(read(*streams[i])[0], expected[i]);
+    if (HasFailure()) return;
+  }
+  wait_until_idle(*engine);
+  const EngineStats stats = engine->stats();
+  EXPECT_EQ(stats.free_blocks, stats.blocks);
+  EXPECT_EQ(stats.preemptions > 0, GetParam().small_pool);
+  EXPECT_EQ(stats.cached_tokens > 0, GetParam().prefix_cache);
+}
+
+std::vector<Way> ways() {
+  std::vector<Way> out;
+  for (const char* model : {"plain", "windows"}) {
+    for (const int chunk : {16, 64, 512}) {
+      for (const bool prefix_cache : {false, true}) {
+        for (const bool small_pool : {false, true}) out.push_back({model, chunk, prefix_cache, small_pool});
+      }
+    }
+  }
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, Batching, ::testing::ValuesIn(ways()), [](const auto& way) {
+  return way.param.model + "_chunk_" + std::to_string(way.param.chunk) +
+         (way.param.prefix_cache ? "_remembering" : "") + (way.param.small_pool ? "_small_pool" : "");
+});
+
+}  // namespace
+}  // namespace inferno::testing

@@ -1,0 +1,212 @@
+// What one request may ask for and how it ends.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+#include "engine/engine_scene.h"
+#include "engine/watched_backend.h"
+#include "support/caught_error.h"
+
+namespace inferno::testing {
+namespace {
+
+GenerationRequest greedy(std::vector<TokenId> prompt, int max_tokens) {
+  GenerationRequest request;
+  request.prompt = std::move(prompt);
+  request.max_tokens = max_tokens;
+  request.sampling.temperature = 0.0f;
+  return request;
+}
+
+TEST(Requests, EndAtTheirLength) {
+  const auto engine = make_engine({});
+  const Answer answer = generate(*engine, greedy({1, 2, 3}, 7));
+  EXPECT_EQ(answer.tokens.size(), 7u);
+  EXPECT_EQ(answer.finished->reason, FinishReason::length);
+  EXPECT_EQ(answer.finished->prompt_tokens, 3);
+  EXPECT_EQ(answer.finished->generated_tokens, 7);
+}
+
+TEST(Requests, EndWithTheContext) {
+  SceneOptions options;
+  options.context = 40;
+  const auto engine = make_engine(options);
+  EXPECT_EQ(engine->context(), 40);
+  const Answer answer = generate(*engine, greedy({1, 2, 3}, 0));
+  EXPECT_EQ(answer.tokens.size(), 37u);
+  EXPECT_EQ(answer.finished->reason, FinishReason::length);
+}
+
+TEST(Requests, EndAtAnyOfTheirStopTokens) {
+  const auto engine = make_engine({});
+  const Answer whole = generate(*engine, greedy({5, 6}, 10));
+  GenerationRequest request = greedy({5, 6}, 10);
+  request.stop_tokens = {-7, whole.tokens[3], 12345};
+  const Answer answer = generate(*engine, request);
+  const auto end = std::find(whole.tokens.begin(), whole.tokens.end(), whole.tokens[3]) + 1;
+  EXPECT_EQ(answer.tokens, std::vector<TokenId>(whole.tokens.begin(), end));
+  EXPECT_EQ(answer.finished->reason, FinishReason::stop);
+}
+
+TEST(Requests, AreRefusedWithTheNumbersWhenTheyCanNeverFit) {
+  SceneOptions options;
+  options.engine.cache_bytes = cache_bytes_for(options, 64);
+  const auto engine = make_engine(options);
+  EXPECT_EQ(engine->context(), 64);  // the cache holds less than the model's context
+  const Error error = caught_error([&] { engine->submit(greedy(std::vector<TokenId>(64, 1), 5)); });
+  EXPECT_EQ(error.kind(), ErrorKind::invalid_request);
+  EXPECT_NE(std::string(error.what()).find("64 tokens"), std::string::npos) << error.what();
+  EXPECT_NE(std::string(error.what()).find("context of 64"), std::string::npos) << error.what();
+  EXPECT_EQ(generate(*engine, greedy(std::vector<TokenId>(63, 1), 5)).tokens.size(), 1u);
+}
+
+TEST(Requests, AreRefusedWhenASettingIsOutOfRange) {
+  const auto engine = make_engine({});
+  const auto refused = [&](auto&& change) {
+    GenerationRequest request = greedy({1, 2}, 3);
+    change(request);
+    EXPECT_EQ(caught_error([&] { engine->submit(request); }).kind(), ErrorKind::invalid_request);
+  };
+  refused([](auto& r) { r.prompt.clear(); });
+  refused([](auto& r) { r.prompt = {scene_vocab}; });
+  refused([](auto& r) { r.prompt = {-1}; });
+  refused([](auto& r) { r.max_tokens = -1; });
+  refused([](auto& r) { r.choices = 0; });
+  refused([](auto& r) { r.choices = 129; });
+  refused([](auto& r) { r.sampling.temperature = -0.1f; });
+  refused([](auto& r) { r.sampling.temperature = std::nanf(""); });
+  refused([](auto& r) { r.sampling.top_k = -1; });
+  refused([](auto& r) { r.sampling.top_p = 0.0f; });
+  refused([](auto& r) { r.sampling.top_p = 1.5f; });
+  refused([](auto& r) { r.sampling.min_p = -0.5f; });
+  refused([](auto& r) { r.sampling.typical_p = 0.0f; });
+  refused([](auto& r) { r.sampling.repetition_penalty = 0.0f; });
+  refused([](auto& r) { r.sampling.presence_penalty = INFINITY; });
+  refused([](auto& r) { r.sampling.frequency_penalty = -INFINITY; });
+  refused([](auto& r) { r.sampling.logit_bias = {{scene_vocab, 1.0f}}; });
+  refused([](auto& r) { r.sampling.logit_bias = {{1, std::nanf("")}}; });
+  refused([](auto& r) { r.sampling.logit_bias.assign(5000, {1, 1.0f}); });
+  refused([](auto& r) { r.sampling.banned = {-3}; });
+  refused([](auto& r) { r.sampling.allowed = {scene_vocab}; });
+  refused([](auto& r) { r.sampling.logprobs = 21; });
+  EXPECT_EQ(generate(*engine, greedy({1, 2}, 3)).tokens.size(), 3u);
+}
+
+TEST(Requests, AreRefusedWhenTheQueueIsFull) {
+  SceneOptions options;
+  options.engine.max_sequences = 1;
+  options.engine.max_waiting = 2;
+  const auto engine = make_engine(options, watched);
+  watch().step_milliseconds = 20;
+  std::vector<std::shared_ptr<TokenStream>> streams;
+  streams.push_back(engine->submit(greedy({1}, 200)));
+  while (engine->stats().running == 0) std::this_thread::yield();
+  for (int i = 0; i < 2; ++i) streams.push_back(engine->submit(greedy({1}, 2)));
+  const Error error = caught_error([&] { engine->submit(greedy({1}, 2)); });
+  EXPECT_EQ(error.kind(), ErrorKind::overloaded);
+  EXPECT_EQ(engine->stats().waiting, 2);
+  streams[0]->cancel();
+  watch().step_milliseconds = 0;
+  for (const auto& stream : streams) read(*stream);
+  EXPECT_EQ(generate(*engine, greedy({1}, 2)).tokens.size(), 2u);
+}
+
+TEST(Requests, KeepToTheirLists) {
+  const auto engine = make_engine({});
+  GenerationRequest request = greedy({3, 4, 5}, 30);
+  request.sampling.temperature = 1.5f;
+  request.sampling.seed = 9;
+  request.sampling.allowed = {10, 20, 30, 40, 20};
+  request.sampling.banned = {30};
+  const Answer answer = generate(*engine, request);
+  ASSERT_EQ(answer.tokens.size(), 30u);
+  for (const TokenId token : answer.tokens) EXPECT_TRUE(token == 10 || token == 20 || token == 40) << token;
+  request.sampling.logit_bias = {{20, 1000.0f}};
+  EXPECT_EQ(generate(*engine, request).tokens, std::vector<TokenId>(30, 20));
+}
+
+TEST(Requests, FailAloneWhenNoTokenIsLeftOrALogitIsNotFinite) {
+  const auto engine = make_engine({}, watched);
+  const Answer expected = generate(*engine, greedy({8, 9}, 20));
+  const auto good = engine->submit(greedy({8, 9}, 20));
+  GenerationRequest poisoned = greedy({1, 2, 3}, 20);
+  poisoned.sampling.top_k = poisoned_top_k;
+  poisoned.choices = 2;
+  const auto bad = engine->submit(poisoned);
+  GenerationRequest cornered = greedy({1, 2, 3}, 20);
+  cornered.sampling.allowed = cornered.sampling.banned = {4};
+  const auto none = engine->submit(cornered);
+  EXPECT_EQ(read(*good)[0].tokens, expected.tokens);
+  EXPECT_NE(read(*bad, 2)[0].failed->find("not a finite number"), std::string::npos);
+  EXPECT_NE(read(*none)[0].failed->find("no token to choose"), std::string::npos);
+  wait_until_idle(*engine);
+  EXPECT_EQ(engine->stats().free_blocks, engine->stats().blocks);
+  EXPECT_TRUE(engine->healthy());
+}
+
+TEST(Requests, ReportTheSeedThatWasDrawn) {
+  const auto engine = make_engine({});
+  GenerationRequest request = greedy({8, 9}, 20);
+  request.sampling.temperature = 1.0f;
+  const Answer first = generate(*engine, request), other = generate(*engine, request);
+  EXPECT_NE(first.finished->seed, other.finished->seed);
+  request.sampling.seed = first.finished->seed;
+  EXPECT_EQ(generate(*engine, request).tokens, first.tokens);
+}
+
+TEST(Requests, GetAsManyChoicesAsTheyAskFor) {
+  for (const int sequences : {1, 3, 8}) {
+    SceneOptions options;
+    options.engine.max_sequences = sequences;
+    const auto engine = make_engine(options);
+    GenerationRequest request = greedy({8, 9, 10, 11, 12}, 20);
+    request.prompt.resize(70, 6);
+    request.sampling.temperature = 1.0f;
+    request.sampling.seed = 100;
+    request.choices = 5;
+    const std::vector<Answer> answers = read(*engine->submit(request), 5);
+    request.choices = 1;
+    for (int i = 0; i < 5; ++i) {
+      request.sampling.seed = static_cast<std::uint64_t>(100 + i);
+      EXPECT_EQ(generate(*engine, request).tokens, answers[static_cast<std::size_t>(i)].tokens);
+      EXPECT_EQ(answers[static_cast<std::size_t>(i)].finished->seed, request.sampling.seed);
+    }
+  }
+}
+
+TEST(Requests, SayHowMuchOfTheirPromptWasCached) {
+  const auto engine = make_engine({});
+  Random random(1);
+  GenerationRequest request = greedy(random_prompt(random, 150), 2);
+  EXPECT_EQ(generate(*engine, request).finished->cached_tokens, 0);
+  EXPECT_EQ(generate(*engine, request).finished->cached_tokens, 128);
+  request.prompt[100] ^= 1;
+  EXPECT_EQ(generate(*engine, request).finished->cached_tokens, 96);
+  request.cache_scope = "another";
+  EXPECT_EQ(generate(*engine, request).finished->cached_tokens, 0);
+  EXPECT_EQ(engine->stats().cached_tokens, 224u);
+}
+
+TEST(Requests, AskForLogProbabilities) {
+  const auto engine = make_engine({});
+  GenerationRequest request = greedy({8, 9}, 5);
+  request.sampling.logprobs = 3;
+  const auto stream = engine->submit(request);
+  int tokens = 0;
+  while (const auto event = stream->next(std::chrono::seconds(10))) {
+    const auto* sampled = std::get_if<Sampled>(&*event);
+    if (sampled == nullptr) continue;
+    ++tokens;
+    ASSERT_EQ(sampled->alternatives.size(), 3u);
+    EXPECT_EQ(sampled->alternatives[0].first, sampled->token);  // greedy
+    EXPECT_EQ(sampled->alternatives[0].second, sampled->logprob);
+    EXPECT_GE(sampled->alternatives[0].second, sampled->alternatives[1].second);
+    EXPECT_LT(sampled->logprob, 0.0f);
+  }
+  EXPECT_EQ(tokens, 5);
+}
+
+}  // namespace
+}  // namespace inferno::testing
