@@ -8,7 +8,8 @@ namespace inferno {
 
 std::unique_ptr<Backend> make_cuda_backend(int /*device*/) {
   fail(ErrorKind::unsupported, "--device cuda: there is no CUDA backend in this program",
-       {.why = "models run on the CPU only in this version", .next = "use --device cpu"});
+       {.why = "it was built without nvcc, or without -DINFERNO_CUDA=ON",
+        .next = "build with `cmake --preset cuda`, or use --device cpu"});
 }
 
 bool cuda_is_usable() {
