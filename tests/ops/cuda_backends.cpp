@@ -1,5 +1,5 @@
 // The first CUDA device, with the activations it computes in and with floats, which show an error that
-// rounding would hide. Linked into a program of its own, labelled `gpu`, which fails without a device.
+// rounding would hide. Linked into a program of its own, labelled `gpu`.
 #include "backend/cuda/cuda_backend.h"
 #include "ops/backends.h"
 
