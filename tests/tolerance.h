@@ -20,6 +20,8 @@ constexpr double relative_tolerance(DType type) {
 // Logits of a whole model with float activations.
 inline constexpr double float_weight_logits = 1e-3;
 inline constexpr double quantized_weight_logits = 2e-3;
+// With bf16 activations, summed in float.
+inline constexpr double bf16_activation_logits = 1.5e-2;
 
 // The same tokens in other chunks or batches, on a backend that does not promise the same bits. (The CPU
 // does.)

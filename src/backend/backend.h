@@ -52,6 +52,7 @@ struct Weight {
   std::int32_t rows = 0;
   std::int32_t cols = 0;
   Buffer memory;
+  std::uint8_t layout = 0;  // the backend's own affair
 };
 
 // out = in * parts^T + bias. The parts' rows follow one another in the output: GGUF may give Q, K and V
@@ -115,11 +116,18 @@ struct DeviceInfo {
   int threads = 1;  // of the host that compute
 };
 
+// The largest steps there will be.
+struct Workload {
+  int tokens = 0;
+  int logit_rows = 0;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
 
   virtual DeviceInfo info() const = 0;
+  // Of what products read; matrices that only other operations read may also be f32.
   virtual DType activation_type() const = 0;
   virtual DType cache_type() const = 0;
 
@@ -127,6 +135,8 @@ class Backend {
   virtual std::optional<std::string> refuses(const BlockSpec& block, WeightFormat format) const = 0;
   // Which kernel multiplies by such a weight: doctor and bench print it.
   virtual std::string kernel_for(WeightFormat format, int tokens) const = 0;
+  // Bytes this device reads from its memory in a second, measured now; 0 where nobody wrote the measurement.
+  virtual double read_bandwidth() { return 0.0; }
   // From now on no bit of a row's result depends on the other rows of its step, nor on how a prompt is cut.
   // The reason when this backend cannot promise that; nullopt when it does. Called before the first step.
   virtual std::optional<std::string> refuses_determinism() = 0;
@@ -134,8 +144,16 @@ class Backend {
   // Error{io} or Error{device} when there is not enough, naming `purpose`. The memory is zeroed.
   virtual Buffer allocate(std::size_t bytes, std::string_view purpose) = 0;
   virtual Weight pack(const HostWeight& source) = 0;
+  // Called once all weights are packed: whatever the operations need beside their arguments is allocated
+  // here, and none of them allocates afterwards.
+  virtual void prepare(const ModelSpec& /*spec*/, const Workload& /*largest*/) {}
   virtual void upload(Matrix to, std::span<const std::byte> from) = 0;
   virtual void download(std::span<std::byte> to, Matrix from) = 0;  // waits for all work before it
+
+  // Runs `body`, which queues operations, or repeats what it queued under the same key before: then the body
+  // itself is not called. A key stands for one set of shapes and addresses; only the memory behind them
+  // differs from time to time. Bodies may be nested; they must not upload or download.
+  virtual void replay(std::uint64_t /*key*/, const std::function<void()>& body) { body(); }
 
   // Operations are queued in order. Shapes follow [rows, cols]; `out` is always first.
 
@@ -153,6 +171,12 @@ class Backend {
   virtual void attend(Matrix out, Matrix qkv, const AttentionCall& call) = 0;
   // out [tokens, hidden]; in [tokens, 2 * hidden] (gate, then up) when gated.
   virtual void activate(Matrix out, Matrix in, const ActivationSpec& activation) = 0;
+  // linear into `wide`, then activate into `out`; what `wide` holds afterwards is not defined.
+  virtual void linear_activated(Matrix out, Matrix wide, Matrix in, const Linear& weights,
+                                const ActivationSpec& activation) {
+    linear(wide, in, weights);
+    activate(out, wide, activation);
+  }
   virtual void mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights) = 0;
   // out[r] = in[rows[r]]
   virtual void take_rows(Matrix out, Matrix in, Matrix rows) = 0;

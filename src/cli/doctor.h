@@ -3,6 +3,8 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,8 @@ struct Sources {
   cuda::ProbeSources gpu_sources;
   cuda::CudaBuild build;
   Device required = Device::any;
+  // Computes something on a device that seems usable; what went wrong, or nullopt. Empty: not tried.
+  std::function<std::optional<std::string>(int device)> self_test = {};
 };
 
 Finding examine_program();

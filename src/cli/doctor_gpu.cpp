@@ -58,8 +58,19 @@ Finding no_gpu(const Sources& sources) {
   return finding;
 }
 
-Finding examine_gpu(const GpuDevice& device, const Sources& sources, bool must_work) {
-  const auto problem = cuda::why_unusable(device, sources.gpus, sources.build);
+// Why the device is of no use: what is known beforehand, or what its kernels compute.
+std::optional<Advice> problem_of(const GpuDevice& device, const Sources& sources) {
+  if (auto known = cuda::why_unusable(device, sources.gpus, sources.build)) return known;
+  if (!sources.self_test) return std::nullopt;
+  const auto found = sources.self_test(device.index);
+  if (!found) return std::nullopt;
+  return Advice{
+      "the self-test failed: " + *found,
+      "end other programs on the GPU (`nvidia-smi`) if memory is short; otherwise update the driver"};
+}
+
+Finding examine_gpu(const GpuDevice& device, const Sources& sources, const std::optional<Advice>& problem,
+                    bool must_work) {
   const bool ailing = device.memory_errors.value_or(0) > 0;
   std::string summary =
       fmt::format("{}, {}{}, compute capability {}.{}, {}", device.name, human(device.total_bytes),
@@ -68,6 +79,7 @@ Finding examine_gpu(const GpuDevice& device, const Sources& sources, bool must_w
   if (device.is_slice) summary += ", a MIG slice";
   if (ailing) summary += fmt::format(", {} uncorrected memory errors", *device.memory_errors);
   if (problem) summary += "; not usable: " + problem->why;
+  if (!problem && sources.self_test) summary += ", self-test passed";
   return {.check = fmt::format("gpu {}", device.index),
           .verdict = problem && must_work ? Verdict::fail
                      : problem || ailing  ? Verdict::warn
@@ -93,13 +105,16 @@ Finding examine_gpu(const GpuDevice& device, const Sources& sources, bool must_w
 
 std::vector<Finding> examine_gpus(const Sources& sources) {
   if (sources.gpus.state != DriverState::ready) return {no_gpu(sources)};
+  std::vector<std::optional<Advice>> problems;
   bool some_work = false;
   for (const GpuDevice& device : sources.gpus.devices) {
-    some_work = some_work || !cuda::why_unusable(device, sources.gpus, sources.build);
+    problems.push_back(problem_of(device, sources));
+    some_work = some_work || !problems.back();
   }
   std::vector<Finding> findings;
-  for (const GpuDevice& device : sources.gpus.devices) {
-    findings.push_back(examine_gpu(device, sources, sources.required == Device::cuda && !some_work));
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    const bool must_work = sources.required == Device::cuda && !some_work;
+    findings.push_back(examine_gpu(sources.gpus.devices[i], sources, problems[i], must_work));
   }
   return findings;
 }

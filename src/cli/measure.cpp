@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/error.h"
 #include "spec/window_groups.h"
 
 namespace inferno {
@@ -64,13 +65,25 @@ Measurer::Measurer(Decoder& decoder, Backend& backend, int batch, int context)
                 .logit_rows = decoder.limits().max_logit_rows,
                 .blocks_per_sequence = blocks_for(context, block_size)},
                static_cast<int>(window_groups(decoder.spec()).size()), block_size),
-      next_(static_cast<std::size_t>(batch)),
-      logits_(static_cast<std::size_t>(batch) * static_cast<std::size_t>(decoder.spec().vocab)) {
+      next_(static_cast<std::size_t>(batch)) {
+  allocate_sampling();
   const int each = blocks_for(context, block_size);
   for (int sequence = 0; sequence < batch; ++sequence) {
     std::vector<int>& blocks = blocks_.emplace_back(static_cast<std::size_t>(each));
     std::iota(blocks.begin(), blocks.end(), sequence * each);
   }
+}
+
+void Measurer::allocate_sampling() {
+  const auto integers = [&](int rows, int cols) {
+    Matrix m = {nullptr, DType::i32, rows, cols};
+    m.data = memory_.emplace_back(backend_.allocate(m.bytes(), "sampling")).data();
+    return m;
+  };
+  const std::vector<SamplingRow> greedy(static_cast<std::size_t>(batch_));
+  sampling_ = {.rows = integers(batch_, sizeof(SamplingRow) / 4), .lists = integers(1, 2)};
+  drawn_ = integers(batch_, sample_columns(0));
+  backend_.upload(sampling_.rows, std::as_bytes(std::span(greedy)));
 }
 
 void Measurer::step(std::span<const std::vector<TokenId>> inputs, int start, bool wants_logits) {
@@ -83,11 +96,12 @@ void Measurer::step(std::span<const std::vector<TokenId>> inputs, int start, boo
   }
   const Matrix result = decoder_.forward(buffers_.fill(slices), cache_.layers());
   if (!wants_logits) return;
-  backend_.download(std::as_writable_bytes(std::span(logits_)), result);
-  const auto vocab = static_cast<std::ptrdiff_t>(decoder_.spec().vocab);
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const auto row = logits_.begin() + static_cast<std::ptrdiff_t>(i) * vocab;
-    next_[i] = static_cast<TokenId>(std::max_element(row, row + vocab) - row);
+  backend_.sample(drawn_, result, sampling_);
+  std::vector<SampleHead> heads(inputs.size());
+  backend_.download(std::as_writable_bytes(std::span(heads)), drawn_);
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    expects(heads[i].outcome == SampleOutcome::token, "random weights give finite logits");
+    next_[i] = heads[i].token;
   }
 }
 

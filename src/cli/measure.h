@@ -20,8 +20,8 @@ struct Measurement {
   double deviation() const;  // of tokens per second between runs
 };
 
-// Runs `batch` sequences through a decoder. Decoding reads the logits back and picks the best token each
-// step, as a real generation would.
+// Runs `batch` sequences through a decoder. Decoding picks the best token on the device and reads it back
+// each step, as a real generation would.
 class Measurer {
  public:
   Measurer(Decoder& decoder, Backend& backend, int batch, int context);
@@ -30,6 +30,7 @@ class Measurer {
   Measurement generate(int tokens, int depth, int repeat, std::uint64_t token_bytes);
 
  private:
+  void allocate_sampling();
   void prefill(int tokens);
   void step(std::span<const std::vector<TokenId>> inputs, int start, bool wants_logits);
   void decode(int tokens, int start);
@@ -41,8 +42,10 @@ class Measurer {
   std::vector<std::vector<int>> blocks_;  // of each sequence
   KvCache cache_;
   StepBuffers buffers_;
+  std::vector<Buffer> memory_;
+  SamplingInputs sampling_;
+  Matrix drawn_;  // i32 [batch, sample_columns(0)]
   std::vector<TokenId> next_;
-  std::vector<float> logits_;
 };
 
 }  // namespace inferno

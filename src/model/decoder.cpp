@@ -12,7 +12,7 @@ namespace {
 // The widest row each activation needs over all blocks.
 struct Widths {
   int qkv = 0, attended = 0, wide = 0, hidden = 0;
-  bool parallel = false;
+  bool parallel = false, experts = false;
 
   explicit Widths(const ModelSpec& spec) {
     for (const BlockSpec& block : spec.blocks) {
@@ -23,17 +23,25 @@ struct Widths {
       if (const auto* dense = std::get_if<DenseMlp>(&block.mlp)) {
         wide = std::max(wide, dense->hidden * (dense->activation.gated ? 2 : 1));
         hidden = std::max(hidden, dense->hidden);
+      } else {
+        experts = true;
       }
     }
   }
 };
 
-std::size_t row_elements(const ModelSpec& spec) {
-  const Widths widths(spec);
-  return static_cast<std::size_t>(spec.width) * (widths.parallel ? 4 : 3) +
-         static_cast<std::size_t>(widths.qkv) + static_cast<std::size_t>(widths.attended) +
-         static_cast<std::size_t>(widths.wide) + static_cast<std::size_t>(widths.hidden);
-}
+// Elements of one token's activations: those that products read, in the backend's type, and those that only
+// elementwise operations read, in float.
+struct RowElements {
+  std::size_t narrow = 0, wide = 0;
+  explicit RowElements(const ModelSpec& spec) {
+    const Widths widths(spec);
+    const auto width = static_cast<std::size_t>(spec.width);
+    narrow = width + static_cast<std::size_t>(widths.attended) + static_cast<std::size_t>(widths.hidden);
+    wide = width * (2u + (widths.parallel ? 1u : 0u) + (widths.experts ? 1u : 0u)) +
+           static_cast<std::size_t>(widths.qkv) + static_cast<std::size_t>(widths.wide);
+  }
+};
 
 int rotated_dims(const ModelSpec& spec) {
   const auto* rope = std::get_if<Rope>(&spec.positions);
@@ -45,11 +53,12 @@ int rotated_dims(const ModelSpec& spec) {
 std::size_t workspace_bytes(const ModelSpec& spec, const DecoderLimits& limits, DType type) {
   const auto tokens = static_cast<std::size_t>(limits.max_tokens);
   const auto rows = static_cast<std::size_t>(limits.max_logit_rows);
-  const std::size_t logits =
-      rows * (static_cast<std::size_t>(spec.vocab) + static_cast<std::size_t>(spec.width));
+  const auto width = static_cast<std::size_t>(spec.width);
+  const RowElements elements(spec);
+  const std::size_t wide = tokens * elements.wide + rows * static_cast<std::size_t>(spec.vocab);
   const std::size_t table =
       static_cast<std::size_t>(limits.context) * static_cast<std::size_t>(rotated_dims(spec));
-  return (tokens * row_elements(spec) + logits) * size_of(type) + table * sizeof(float);
+  return (tokens * elements.narrow + rows * width) * size_of(type) + (wide + table) * sizeof(float);
 }
 
 Decoder::Decoder(ModelSpec spec, ModelWeights weights, Backend& backend, DecoderLimits limits)
@@ -66,30 +75,66 @@ Decoder::Decoder(ModelSpec spec, ModelWeights weights, Backend& backend, Decoder
     rope_table_ = {memory_.back().data(), DType::f32, limits_.context, rope->dims};
     backend_.upload(rope_table_, std::as_bytes(std::span(table)));
   }
+  backend_.prepare(spec_, {.tokens = limits_.max_tokens, .logit_rows = limits_.max_logit_rows});
 }
 
 void Decoder::allocate_activations() {
-  const auto activation = [&](int rows, int cols) {
-    Matrix m = {nullptr, backend_.activation_type(), rows, cols};
+  const auto matrix = [&](DType type, int rows, int cols) {
+    Matrix m = {nullptr, type, rows, cols};
     if (cols > 0) m.data = memory_.emplace_back(backend_.allocate(m.bytes(), "activations")).data();
     return m;
   };
+  const auto wide = [&](int rows, int cols) { return matrix(DType::f32, rows, cols); };
+  const auto activation = [&](int rows, int cols) { return matrix(backend_.activation_type(), rows, cols); };
   const Widths widths(spec_);
-  residual_ = activation(limits_.max_tokens, spec_.width);
-  normed_ = activation(limits_.max_tokens, spec_.width);
-  branch_ = activation(limits_.max_tokens, spec_.width);
-  mlp_branch_ = activation(limits_.max_tokens, widths.parallel ? spec_.width : 0);
-  qkv_ = activation(limits_.max_tokens, widths.qkv);
-  attended_ = activation(limits_.max_tokens, widths.attended);
-  wide_ = activation(limits_.max_tokens, widths.wide);
-  activated_ = activation(limits_.max_tokens, widths.hidden);
+  const int tokens = limits_.max_tokens;
+  // Only what products read is rounded to the backend's type. The residual stream, what is added to it, what
+  // routers read and the logits never are.
+  residual_ = wide(tokens, spec_.width);
+  branch_ = wide(tokens, spec_.width);
+  mlp_branch_ = wide(tokens, widths.parallel ? spec_.width : 0);
+  routed_ = wide(tokens, widths.experts ? spec_.width : 0);
+  qkv_ = wide(tokens, widths.qkv);
+  wide_ = wide(tokens, widths.wide);
+  normed_ = activation(tokens, spec_.width);
+  attended_ = activation(tokens, widths.attended);
+  activated_ = activation(tokens, widths.hidden);
   last_ = activation(limits_.max_logit_rows, spec_.width);
-  logits_ = activation(limits_.max_logit_rows, spec_.vocab);
+  logits_ = matrix(DType::f32, limits_.max_logit_rows, spec_.vocab);
 }
 
 Matrix Decoder::forward(const StepInputs& step, std::span<const KvLayer> cache) {
   const int tokens = step.tokens.rows;
   expects(tokens <= limits_.max_tokens && step.logit_rows.rows <= limits_.max_logit_rows, "the step fits");
+  // Long steps come in ever new lengths, and their kernels run longer than it takes to queue them.
+  constexpr int worth_replaying = 64;
+  if (tokens > worth_replaying) {
+    queue(step, cache);
+  } else {
+    backend_.replay(replay_key(step, cache), [&] { queue(step, cache); });
+  }
+  return logits_.top(step.logit_rows.rows);
+}
+
+// Everything a recorded step depends on: its shapes and where its inputs and its cache lie. Decoders differ
+// in their activations' address.
+std::uint64_t Decoder::replay_key(const StepInputs& step, std::span<const KvLayer> cache) const {
+  std::uint64_t key = 0;
+  const auto mix = [&key](std::uint64_t value) {
+    key = (key ^ value) * 0x9E3779B97F4A7C15u;
+    key ^= key >> 29;
+  };
+  mix(reinterpret_cast<std::uintptr_t>(residual_.data));
+  mix(reinterpret_cast<std::uintptr_t>(step.tokens.data));
+  mix(cache.empty() ? 0 : reinterpret_cast<std::uintptr_t>(cache.front().keys.data));
+  mix(static_cast<std::uint64_t>(step.tokens.rows));
+  mix(static_cast<std::uint64_t>(step.context_len.rows));
+  mix(static_cast<std::uint64_t>(step.logit_rows.rows));
+  return key;
+}
+
+void Decoder::queue(const StepInputs& step, std::span<const KvLayer> cache) {
+  const int tokens = step.tokens.rows;
   const Matrix residual = residual_.top(tokens);
   const Matrix normed = normed_.top(tokens);
   const Matrix branch = branch_.top(tokens);
@@ -105,10 +150,14 @@ Matrix Decoder::forward(const StepInputs& step, std::span<const KvLayer> cache) 
     backend_.add_norm(normed, residual, delta, scale, block.attention_norm);
     attention(layer, step, cache[layer]);
     if (spec.parallel) {
+      if (std::holds_alternative<MoeMlp>(spec.mlp)) {
+        backend_.add_norm(routed_.top(tokens), residual, {}, scale, block.attention_norm);
+      }
       backend_.add_norm({}, residual, branch, scale, {});
       delta = mlp_branch_.top(tokens);
     } else {
-      backend_.add_norm(normed, residual, branch, scale, block.mlp_norm);
+      const bool routes = std::holds_alternative<MoeMlp>(spec.mlp);
+      backend_.add_norm(routes ? routed_.top(tokens) : normed, residual, branch, scale, block.mlp_norm);
       delta = branch;
     }
     std::visit([&](const auto& mlp_spec) { mlp(mlp_spec, block, delta); }, spec.mlp);
@@ -116,11 +165,9 @@ Matrix Decoder::forward(const StepInputs& step, std::span<const KvLayer> cache) 
 
   backend_.add_norm(normed, residual, delta, scale, weights_.final_norm);
   const Matrix last = last_.top(step.logit_rows.rows);
-  const Matrix logits = logits_.top(step.logit_rows.rows);
-  if (step.logit_rows.rows == 0) return logits;
+  if (step.logit_rows.rows == 0) return;
   backend_.take_rows(last, normed, step.logit_rows);
-  backend_.linear(logits, last, weights_.head);
-  return logits;
+  backend_.linear(logits_.top(step.logit_rows.rows), last, weights_.head);
 }
 
 void Decoder::place(const LearnedPositions&, const StepInputs& step) {
@@ -145,13 +192,12 @@ void Decoder::mlp(const DenseMlp& spec, const BlockWeights& weights, Matrix out)
   const auto& dense = std::get<DenseWeights>(weights.mlp);
   const Matrix wide = wide_.reshaped(out.rows, spec.hidden * (spec.activation.gated ? 2 : 1));
   const Matrix activated = activated_.reshaped(out.rows, spec.hidden);
-  backend_.linear(wide, normed_.top(out.rows), dense.up);
-  backend_.activate(activated, wide, spec.activation);
+  backend_.linear_activated(activated, wide, normed_.top(out.rows), dense.up, spec.activation);
   backend_.linear(out, activated, dense.down);
 }
 
 void Decoder::mlp(const MoeMlp& spec, const BlockWeights& weights, Matrix out) {
-  backend_.mix_experts(out, normed_.top(out.rows), spec, std::get<MoeWeights>(weights.mlp));
+  backend_.mix_experts(out, routed_.top(out.rows), spec, std::get<MoeWeights>(weights.mlp));
 }
 
 }  // namespace inferno

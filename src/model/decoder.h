@@ -36,6 +36,8 @@ class Decoder {
   void mlp(const MoeMlp& spec, const BlockWeights& weights, Matrix out);
   void attention(std::size_t layer, const StepInputs& step, KvLayer cache);
   void allocate_activations();
+  void queue(const StepInputs& step, std::span<const KvLayer> cache);
+  std::uint64_t replay_key(const StepInputs& step, std::span<const KvLayer> cache) const;
 
   ModelSpec spec_;
   ModelWeights weights_;
@@ -46,12 +48,13 @@ class Decoder {
   // Activations, allocated once for the largest batch.
   std::vector<Buffer> memory_;
   Matrix rope_table_;           // [context, rope dims]
-  Matrix residual_;             // [tokens, width]
-  Matrix normed_;               // [tokens, width]
-  Matrix branch_, mlp_branch_;  // [tokens, width]; the second only for parallel blocks
-  Matrix qkv_, attended_;       // [tokens, (heads + 2 * kv_heads) * head_dim], [tokens, heads * head_dim]
-  Matrix wide_, activated_;     // [tokens, 2 * hidden], [tokens, hidden]
-  Matrix last_, logits_;        // [logit rows, width], [logit rows, vocab]
+  Matrix residual_;             // f32 [tokens, width]
+  Matrix branch_, mlp_branch_;  // f32 [tokens, width]; the second only for parallel blocks
+  Matrix routed_;               // f32 [tokens, width]: what mixtures of experts read
+  Matrix qkv_, wide_;           // f32 [tokens, (heads + 2 * kv_heads) * head_dim], [tokens, 2 * hidden]
+  Matrix normed_, attended_;    // [tokens, width], [tokens, heads * head_dim]
+  Matrix activated_;            // [tokens, hidden]
+  Matrix last_, logits_;        // [logit rows, width], f32 [logit rows, vocab]
 };
 
 }  // namespace inferno

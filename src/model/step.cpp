@@ -1,35 +1,57 @@
 #include "model/step.h"
 
+#include <algorithm>
+#include <cstdint>
+
 #include "base/error.h"
 
 namespace inferno {
+namespace {
+
+// Integers: more would take longer to copy than the calls of several small copies.
+constexpr std::size_t sent_at_once = 1 << 16;
+
+}  // namespace
 
 StepBuffers::StepBuffers(Backend& backend, const StepLimits& limits, int groups, int block_size)
     : backend_(backend), limits_(limits) {
-  whole_ = {.tokens = allocate(limits.tokens, 1),
-            .positions = allocate(limits.tokens, 1),
-            .query_start = allocate(limits.sequences + 1, 1),
-            .context_len = allocate(limits.sequences, 1),
-            .logit_rows = allocate(limits.logit_rows, 1),
+  whole_ = {.tokens = reserve(limits.tokens, 1),
+            .positions = reserve(limits.tokens, 1),
+            .query_start = reserve(limits.sequences + 1, 1),
+            .context_len = reserve(limits.sequences, 1),
+            .logit_rows = reserve(limits.logit_rows, 1),
             .groups = {},
             .block_size = block_size};
   for (int group = 0; group < groups; ++group) {
-    whole_.groups.push_back({.slots = allocate(limits.tokens, 1),
-                             .block_table = allocate(limits.sequences, limits.blocks_per_sequence)});
+    whole_.groups.push_back({.slots = reserve(limits.tokens, 1),
+                             .block_table = reserve(limits.sequences, limits.blocks_per_sequence)});
+  }
+  memory_ = backend_.allocate(image_.size() * sizeof(int), "step inputs");
+  const auto place = [&](Matrix& m) { m.data = memory_.data() + reinterpret_cast<std::uintptr_t>(m.data); };
+  for (Matrix* m :
+       {&whole_.tokens, &whole_.positions, &whole_.query_start, &whole_.context_len, &whole_.logit_rows}) {
+    place(*m);
+  }
+  for (KvGroup& group : whole_.groups) {
+    place(group.slots);
+    place(group.block_table);
   }
   current_ = whole_;
 }
 
-Matrix StepBuffers::allocate(int rows, int cols) {
-  Matrix m = {nullptr, DType::i32, rows, cols};
-  m.data = memory_.emplace_back(backend_.allocate(m.bytes(), "step inputs")).data();
+// A part of the image; its address is an offset until the memory is there.
+Matrix StepBuffers::reserve(int rows, int cols) {
+  Matrix m = {reinterpret_cast<std::byte*>(image_.size() * sizeof(int)), DType::i32, rows, cols};
+  constexpr std::size_t aligned = 64;  // integers
+  image_.resize((image_.size() + m.bytes() / sizeof(int) + aligned) / aligned * aligned);
   return m;
 }
 
 void StepBuffers::put(Matrix& to, const Matrix& whole, const std::vector<int>& values, int rows) {
   to = whole.top(rows);
   expects(values.size() * sizeof(int) == to.bytes(), "the values fill the matrix");
-  backend_.upload(to, std::as_bytes(std::span(values)));
+  if (image_.size() > sent_at_once) return backend_.upload(to, std::as_bytes(std::span(values)));
+  std::copy(values.begin(), values.end(), image_.begin() + (to.data - memory_.data()) / 4);
 }
 
 const StepInputs& StepBuffers::fill(std::span<const StepSlice> slices) {
@@ -66,6 +88,10 @@ const StepInputs& StepBuffers::fill(std::span<const StepSlice> slices) {
     }
     put(current_.groups[group].slots, whole_.groups[group].slots, slots, rows);
     put(current_.groups[group].block_table, whole_.groups[group].block_table, table, sequences);
+  }
+  if (image_.size() <= sent_at_once) {
+    backend_.upload({memory_.data(), DType::i32, 1, static_cast<std::int32_t>(image_.size())},
+                    std::as_bytes(std::span(image_)));
   }
   return current_;
 }

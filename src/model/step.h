@@ -29,14 +29,15 @@ class StepBuffers {
   const StepInputs& fill(std::span<const StepSlice> slices);
 
  private:
-  Matrix allocate(int rows, int cols);
+  Matrix reserve(int rows, int cols);
   void put(Matrix& to, const Matrix& whole, const std::vector<int>& values, int rows);
 
   Backend& backend_;
   StepLimits limits_;
-  std::vector<Buffer> memory_;
-  StepInputs whole_;    // with the largest extents
-  StepInputs current_;  // the same addresses, this step's extents
+  Buffer memory_;
+  std::vector<int> image_;  // what the device shall have: sent at once where it is small
+  StepInputs whole_;        // with the largest extents
+  StepInputs current_;      // the same addresses, this step's extents
 };
 
 }  // namespace inferno

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iostream>
+#include <variant>
 
 #include "model/load.h"
 #include "model/runner.h"
 #include "support/golden.h"
+#include "support/model_backend.h"
 
 namespace inferno::testing {
 namespace {
@@ -25,15 +28,72 @@ std::vector<TokenId> generate(Runner& runner, const std::vector<TokenId>& prompt
   return out;
 }
 
+bool mixes_experts(const ModelSpec& spec) {
+  return std::ranges::any_of(
+      spec.blocks, [](const BlockSpec& block) { return std::holds_alternative<MoeMlp>(block.mlp); });
+}
+
+// Positions whose logits are too far off. Rounding may send a token to another expert, and every later token
+// of the sequence then sees other keys and values; in all models together such positions must stay few.
+struct Strays {
+  int positions = 0, strays = 0;
+
+  void add(const std::string& name, const std::vector<float>& logits, const GoldenCase& one,
+           double tolerance) {
+    const std::size_t vocab = one.logits.size() / static_cast<std::size_t>(one.rows);
+    for (int row = 0; row < one.rows; ++row) {
+      const auto first = static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row) * vocab);
+      const auto last = first + static_cast<std::ptrdiff_t>(vocab);
+      const double error = relative_error({logits.begin() + first, logits.begin() + last},
+                                          {one.logits.begin() + first, one.logits.begin() + last});
+      ++positions;
+      if (error <= tolerance) continue;
+      ++strays;
+      std::cout << "stray: " << name << ' ' << one.name << ", row " << row << ", distance " << error << '\n';
+    }
+  }
+};
+
+// What a whole run of the program saw: checked at its end, unless only a few models were chosen.
+class Everything : public ::testing::Environment {
+ public:
+  void add(const std::vector<GoldenCase>& cases, const Strays& strays) {
+    for (const GoldenCase& one : cases) positions_ += one.rows;
+    strays_ += strays.strays;
+  }
+  void TearDown() override {
+    constexpr int enough = 400;
+    std::cout << strays_ << " strays among " << positions_ << " positions\n";
+    if (positions_ < enough) return;
+    EXPECT_LE(strays_, model_backend().misrouted * positions_);
+  }
+
+ private:
+  int positions_ = 0, strays_ = 0;
+};
+
+Everything& everything() {
+  static auto* environment =
+      static_cast<Everything*>(::testing::AddGlobalTestEnvironment(new Everything));  // owned by GoogleTest
+  return *environment;
+}
+
 // Loaded for exactly as many positions as the case needs: LongRoPE chooses its factors by that.
-void expect_case(const GoldenModel& model, const Checkpoint& checkpoint, const GoldenCase& one) {
-  const auto backend = make_cpu_backend(2);
+void expect_case(const GoldenModel& model, const Checkpoint& checkpoint, const GoldenCase& one,
+                 Strays& strays) {
+  const auto backend = model_backend().make(2);
   const int context = static_cast<int>(one.ids.size() + one.greedy.size());
   LoadedModel loaded =
       load_model(checkpoint, *backend, {.max_tokens = 64, .max_logit_rows = 16, .context = context});
   Runner runner(*loaded.decoder, *backend, context);
   const std::vector<float> logits = runner.feed(one.ids, one.rows);
-  EXPECT_LE(relative_error(logits, one.logits), model.tolerance) << model.name << ' ' << one.name;
+  if (mixes_experts(loaded.decoder->spec()) && model_backend().misrouted > 0.0) {
+    strays.add(model.name, logits, one, model.tolerance);
+  } else {
+    const double error = relative_error(logits, one.logits);
+    std::cout << model.name << ' ' << one.name << ": distance " << error << '\n';
+    EXPECT_LE(error, model.tolerance) << model.name << ' ' << one.name;
+  }
   if (one.greedy.empty()) return;
   runner.reset();
   const std::vector<TokenId> tokens = generate(runner, one.ids, one.greedy.size());
@@ -47,7 +107,10 @@ void expect_agreement(const GoldenModel& model) {
   const auto cases = read_golden(model.golden);
   ASSERT_FALSE(cases.empty());
   const auto checkpoint = open_checkpoint(model.path);
-  for (const GoldenCase& one : cases) expect_case(model, *checkpoint, one);
+  Strays strays;
+  for (const GoldenCase& one : cases) expect_case(model, *checkpoint, one, strays);
+  EXPECT_LT(strays.strays, std::max(strays.positions, 1)) << model.name << ": not one position agrees";
+  everything().add(cases, strays);
 }
 
 }  // namespace inferno::testing

@@ -9,6 +9,7 @@
 #include "model/random_checkpoint.h"
 #include "model/runner.h"
 #include "support/golden.h"
+#include "support/model_backend.h"
 #include "support/paths.h"
 #include "support/safetensors_writer.h"
 #include "tolerance.h"
@@ -27,7 +28,7 @@ constexpr std::string_view expert_config = R"({
   "rms_norm_eps": 1e-5, "max_position_embeddings": 64, "tie_word_embeddings": false})";
 
 std::vector<float> logits_of(const Checkpoint& checkpoint) {
-  const auto backend = make_cpu_backend(2);
+  const auto backend = model_backend().make(2);
   LoadedModel model =
       load_model(checkpoint, *backend, {.max_tokens = 32, .max_logit_rows = 8, .context = 40});
   Runner runner(*model.decoder, *backend, 40);
@@ -45,13 +46,15 @@ class Format : public ::testing::TestWithParam<WeightFormat> {};
 TEST_P(Format, GivesTheLogitsOfItsDecodedWeights) {
   const auto checkpoint =
       random_checkpoint(parse_config(dense_config, "test"), "llama", {.dense = GetParam(), .seed = 3});
-  EXPECT_LE(relative_error(logits_of(*checkpoint), logits_of(*float_twin(*checkpoint))), 1e-4);
+  EXPECT_LE(relative_error(logits_of(*checkpoint), logits_of(*float_twin(*checkpoint))),
+            model_backend().decoded_weights);
 }
 
 TEST_P(Format, GivesTheLogitsOfItsDecodedExperts) {
   const auto checkpoint = random_checkpoint(parse_config(expert_config, "test"), "mixtral",
                                             {.dense = WeightFormat::bf16, .experts = GetParam(), .seed = 3});
-  EXPECT_LE(relative_error(logits_of(*checkpoint), logits_of(*float_twin(*checkpoint))), 1e-4);
+  EXPECT_LE(relative_error(logits_of(*checkpoint), logits_of(*float_twin(*checkpoint))),
+            model_backend().decoded_weights);
 }
 
 bool holds_fractions(WeightFormat format) {

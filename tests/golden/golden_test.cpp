@@ -8,8 +8,8 @@
 #include "golden/agreement.h"
 #include "golden/gguf_twin.h"
 #include "model/architecture.h"
+#include "support/model_backend.h"
 #include "support/paths.h"
-#include "tolerance.h"
 
 namespace inferno::testing {
 namespace {
@@ -27,7 +27,7 @@ class LocalModel : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(LocalModel, AgreesWithTheReference) {
   const fs::path path = data_folder() / "models" / GetParam();
-  expect_agreement({GetParam(), path, path / "golden.safetensors", float_weight_logits});
+  expect_agreement({GetParam(), path, path / "golden.safetensors", model_backend().float_weights});
 }
 INSTANTIATE_TEST_SUITE_P(Golden, LocalModel, ::testing::ValuesIn(names_in(data_folder() / "models")),
                          test_name);
@@ -41,7 +41,8 @@ std::vector<std::string> local_gguf_files() {
 void expect_gguf_agreement(const fs::path& folder, const std::string& name) {
   const fs::path path = folder / name;
   fs::path golden = path;
-  expect_agreement({name, path, golden.replace_extension(".golden.safetensors"), quantized_weight_logits});
+  expect_agreement(
+      {name, path, golden.replace_extension(".golden.safetensors"), model_backend().quantized_weights});
 }
 
 class LocalGguf : public ::testing::TestWithParam<std::string> {};
@@ -55,7 +56,7 @@ class Variant : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Variant, AgreesWithTheReference) {
   const fs::path path = data_folder() / "variants" / GetParam();
-  expect_agreement({GetParam(), path, path / "golden.safetensors", float_weight_logits});
+  expect_agreement({GetParam(), path, path / "golden.safetensors", model_backend().float_weights});
 }
 INSTANTIATE_TEST_SUITE_P(Golden, Variant, ::testing::ValuesIn(names_in(data_folder() / "variants")),
                          test_name);
@@ -78,7 +79,7 @@ void expect_twin_agreement(const fs::path& path, const TwinOptions& options) {
   const std::string name = path.filename().string();
   const ScratchFolder scratch;
   const fs::path twin = write_gguf_twin(*open_checkpoint(path), scratch.path(), options);
-  expect_agreement({name + " as GGUF", twin, path / "golden.safetensors", float_weight_logits});
+  expect_agreement({name + " as GGUF", twin, path / "golden.safetensors", model_backend().float_weights});
 }
 
 class GgufTwin : public ::testing::TestWithParam<std::string> {};
@@ -116,7 +117,7 @@ TEST_P(SharedModel, AgreesWithTheReference) {
   const auto reference = shared_reference();
   if (!reference) GTEST_SKIP() << "no ../shared/reference";
   const fs::path path = *reference / "models" / GetParam();
-  expect_agreement({GetParam(), path, path / "golden.safetensors", float_weight_logits});
+  expect_agreement({GetParam(), path, path / "golden.safetensors", model_backend().float_weights});
 }
 INSTANTIATE_TEST_SUITE_P(Golden, SharedModel,
                          ::testing::Values("gpt2", "gpt_oss", "gpt_oss_bf16", "granite", "granitemoe",
@@ -145,7 +146,7 @@ TEST(SharedReal, TinyStoriesAgreesWithTheReference) {
   const auto reference = shared_reference();
   if (!reference) GTEST_SKIP() << "no ../shared/reference";
   const fs::path path = *reference / "real" / "TinyStories-656K";
-  expect_agreement({"TinyStories-656K", path, path / "golden.safetensors", float_weight_logits});
+  expect_agreement({"TinyStories-656K", path, path / "golden.safetensors", model_backend().float_weights});
 }
 
 }  // namespace

@@ -1,14 +1,16 @@
-// The first CUDA device. Linked into a program of its own, labelled `gpu`, which fails without one.
+// The first CUDA device, with the activations it computes in and with floats, which show an error that
+// rounding would hide. Linked into a program of its own, labelled `gpu`.
+#include "backend/cuda/cuda_backend.h"
 #include "ops/backends.h"
 
 namespace inferno {
 
 std::vector<std::string> backend_names() {
-  return {"cuda_1"};
+  return {"cuda_bf16_1", "cuda_f32_1"};
 }
 
-std::unique_ptr<Backend> make_backend(const std::string&) {
-  return make_cuda_backend(0);
+std::unique_ptr<Backend> make_backend(const std::string& name) {
+  return make_cuda_backend(0, name == "cuda_f32_1" ? DType::f32 : DType::bf16);
 }
 
 }  // namespace inferno

@@ -119,7 +119,7 @@ Weight CpuBackend::pack(const HostWeight& source) {
   const std::size_t matrix_bytes = static_cast<std::size_t>(source.rows) * row_bytes;
   expects(source.data.size() == static_cast<std::size_t>(source.count) * matrix_bytes,
           "a host weight has as many bytes as its shape says");
-  Weight weight = {source.format, source.count, source.rows, source.cols, {}};
+  Weight weight = {source.format, source.count, source.rows, source.cols, {}, 0};
   const PanelShape shape = panel_shape(source.format, source.rows, source.cols);
   if (kernels_ == nullptr || shape.block_bytes == 0) {
     weight.memory = weight_memory_.allocate(source.data.size(), "weights");

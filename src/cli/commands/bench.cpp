@@ -78,10 +78,16 @@ void measure(const BenchOptions& options, Decoder& decoder, Backend& backend, Be
 }
 
 // Called before and after the tests, because a machine that is shared is not the same all the time.
-void add_half_of_bandwidth(BenchReport& report) {
+void add_half_of_bandwidth(BenchReport& report, Backend& backend) {
   constexpr std::size_t gibibyte = std::size_t{1} << 30;
-  report.bandwidth_one_thread += 0.5 * cpu::read_bandwidth(1, gibibyte);
-  report.bandwidth += 0.5 * cpu::read_bandwidth(report.threads, gibibyte);
+  const double of_device = backend.read_bandwidth();
+  report.bandwidth_one_thread += 0.5 * (of_device > 0.0 ? of_device : cpu::read_bandwidth(1, gibibyte));
+  report.bandwidth += 0.5 * (of_device > 0.0 ? of_device : cpu::read_bandwidth(report.threads, gibibyte));
+}
+
+// A chunk large enough to be bound by arithmetic, small enough to leave memory for the rest.
+int most_tokens(const DeviceInfo& device) {
+  return device.kernels.starts_with("sm_") ? 2048 : 512;
 }
 
 // The same through the engine: as many streams as the batch, submitted together.
@@ -110,18 +116,18 @@ void run(const BenchOptions& options) {
   const int context =
       std::max(longest(options.prompts), longest(options.generate) + longest(options.depths) + 2);
   const auto start = std::chrono::steady_clock::now();
-  LoadedModel model =
-      load_model(*checkpoint, *backend,
-                 {.max_tokens = std::max(512, batch), .max_logit_rows = batch, .context = context});
+  LoadedModel model = load_model(
+      *checkpoint, *backend,
+      {.max_tokens = std::max(most_tokens(info), batch), .max_logit_rows = batch, .context = context});
   report.load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   report.weight_bytes = model.report.weight_bytes;
   report.token_bytes = model.report.token_bytes;
   report.parameters = model.report.parameters;
   report.notes = model.report.notes;
 
-  add_half_of_bandwidth(report);
+  add_half_of_bandwidth(report, *backend);
   measure(options, *model.decoder, *backend, report);
-  add_half_of_bandwidth(report);
+  add_half_of_bandwidth(report, *backend);
   if (options.engine) measure_engine(options, std::move(backend), std::move(model.decoder), report);
   const auto print = options.output == "json" ? as_json : options.output == "csv" ? as_csv : as_markdown;
   fmt::print("{}", print(report));

@@ -175,8 +175,7 @@ void run(const ConvertOptions& options) {
 void convert(CLI::App& app) {
   CLI::App* command = app.add_subcommand("convert", "Convert a Hugging Face model to a GGUF file");
   const auto options = std::make_shared<ConvertOptions>();
-  add_model_argument(*command, options->model)
-      ->required();
+  add_model_argument(*command, options->model)->required();
   command->add_option("-o,--output", options->output, "the GGUF file to write")->required();
   command->add_option("--type", options->type, "type of matrices: f32, f16, bf16, q8_0, q4_0, q4_k or q6_k")
       ->capture_default_str();

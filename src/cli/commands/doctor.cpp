@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "backend/cuda/self_check.h"
 #include "cli/command.h"
 #include "cli/self_test.h"
 #include "cli/version.h"
@@ -35,7 +36,8 @@ doctor::Sources gather(doctor::Device required) {
           .gpus = cuda::probe(gpu_sources),
           .gpu_sources = gpu_sources,
           .build = {.toolkit_version = cuda_toolkit, .architectures = split(cuda_architectures, ';')},
-          .required = required};
+          .required = required,
+          .self_test = cuda_toolkit == 0 ? nullptr : cuda::self_check};
 }
 
 void run(const Options& options) {

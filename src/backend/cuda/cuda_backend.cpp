@@ -1,0 +1,242 @@
+#include "backend/cuda/cuda_backend.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "backend/cuda/bandwidth.h"
+#include "backend/cuda/check.h"
+#include "backend/cuda/graph.h"
+#include "backend/cuda/kernels.h"
+#include "backend/cuda/memory.h"
+#include "backend/cuda/pack.h"
+#include "backend/cuda/probe.h"
+#include "backend/cuda/products.h"
+#include "base/error.h"
+
+namespace inferno {
+namespace cuda {
+namespace {
+
+constexpr int most_head_dim = 256, most_experts = 4096;
+constexpr std::size_t partial_floats = std::size_t{4} << 20, ticket_count = std::size_t{1} << 16;
+
+// A stream on a device that has been chosen.
+class Stream {
+ public:
+  Stream(int device, cudaDeviceProp& properties) {
+    check(cudaSetDevice(device));
+    check(cudaGetDeviceProperties(&properties, device));
+    check(cudaStreamCreateWithFlags(&queue_.stream, cudaStreamNonBlocking));
+    queue_.multiprocessors = properties.multiProcessorCount;
+    queue_.shared_limit = static_cast<int>(properties.sharedMemPerBlockOptin);
+    queue_.overlaps = properties.major >= 9;
+  }
+  ~Stream() { cudaStreamDestroy(queue_.stream); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  const Queue& queue() const { return queue_; }
+
+ private:
+  Queue queue_;
+};
+
+class CudaBackend final : public Backend {
+ public:
+  CudaBackend(int device, DType activations)
+      : activations_(activations),
+        stream_(device, properties_),
+        memory_(queue().stream),
+        staging_(queue().stream),
+        packer_(queue(), memory_, staging_, activations == DType::bf16),
+        products_(queue(), memory_, activations),
+        partial_(memory_, "attention scratch"),
+        sampling_(memory_, "sampling scratch"),
+        graphs_(queue().stream) {}
+  ~CudaBackend() override { cudaStreamSynchronize(queue().stream); }
+
+  DeviceInfo info() const override {
+    DeviceInfo out = {.name = properties_.name,
+                      .kernels = fmt::format("sm_{}{}, {} activations", properties_.major, properties_.minor,
+                                             activations_ == DType::f32 ? "float32" : "bf16")};
+    check(cudaMemGetInfo(&out.free_bytes, &out.total_bytes));
+    return out;
+  }
+  DType activation_type() const override { return activations_; }
+  DType cache_type() const override { return activations_; }
+  std::optional<std::string> refuses(const BlockSpec& block, WeightFormat format) const override;
+  std::string kernel_for(WeightFormat format, int tokens) const override {
+    return product_name(format, tokens, activations_);
+  }
+  double read_bandwidth() override { return cuda::read_bandwidth(queue(), memory_); }
+  std::optional<std::string> refuses_determinism() override {
+    return "the CUDA kernels are chosen by the number of tokens in a step, and sum in another order for each";
+  }
+
+  Buffer allocate(std::size_t bytes, std::string_view purpose) override {
+    return memory_.allocate(bytes, purpose);
+  }
+  Weight pack(const HostWeight& source) override { return packer_.pack(source); }
+  void prepare(const ModelSpec& spec, const Workload& largest) override;
+  void upload(Matrix to, std::span<const std::byte> from) override {
+    expects(from.size() <= to.bytes(), "upload fits its matrix");
+    staging_.upload(to.data, from);
+  }
+  void download(std::span<std::byte> to, Matrix from) override {
+    expects(to.size() <= from.bytes(), "download asks for no more than the matrix has");
+    staging_.download(to, from.data);
+  }
+  void replay(std::uint64_t key, const std::function<void()>& body) override { graphs_.replay(key, body); }
+
+  void embed(Matrix out, const Weight& table, Matrix tokens, float scale) override {
+    if (out.rows > 0) cuda::embed(queue(), out, view(table), tokens, scale);
+  }
+  void add_positions(Matrix x, const Weight& table, Matrix positions) override {
+    if (x.rows > 0) add_rows(queue(), x, view(table), positions);
+  }
+  void add_norm(Matrix out, Matrix residual, Matrix delta, float scale, const Norm& norm) override {
+    if (residual.rows > 0) cuda::add_norm(queue(), out, residual, delta, scale, norm);
+  }
+  void linear(Matrix out, Matrix in, const Linear& weights) override { products_.linear(out, in, weights); }
+  void rotate_and_store(Matrix qkv, Matrix rope_table, const AttentionCall& call) override {
+    if (qkv.rows > 0) cuda::rotate_and_store(queue(), qkv, rope_table, call);
+  }
+  void attend(Matrix out, Matrix qkv, const AttentionCall& call) override;
+  void activate(Matrix out, Matrix in, const ActivationSpec& activation) override {
+    if (out.rows > 0) cuda::activate(queue(), out, in, activation);
+  }
+  void linear_activated(Matrix out, Matrix wide, Matrix in, const Linear& weights,
+                        const ActivationSpec& activation) override {
+    products_.linear_activated(out, wide, in, weights, activation);
+  }
+  void mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights) override {
+    products_.mix_experts(out, in, spec, weights);
+  }
+  void take_rows(Matrix out, Matrix in, Matrix rows) override {
+    if (out.rows > 0) cuda::take_rows(queue(), out, in, rows);
+  }
+  void sample(Matrix out, Matrix logits, const SamplingInputs& inputs) override {
+    if (out.rows == 0) return;
+    cuda::sample(queue(), out, logits, inputs, sampling_room(logits.cols, logits.rows));
+  }
+
+ private:
+  const Queue& queue() const { return stream_.queue(); }
+  AttendScratch attend_scratch();
+  float* sampling_room(int vocab, int rows) {
+    const auto at_once = static_cast<std::size_t>(std::min(rows, sample_rows_at_once));
+    return reinterpret_cast<float*>(sampling_.at_least(at_once * sample_floats(vocab) * sizeof(float)));
+  }
+
+  DType activations_;
+  cudaDeviceProp properties_ = {};
+  Stream stream_;
+  DeviceMemory memory_;
+  Staging staging_;
+  Packer packer_;
+  Products products_;
+  Workspace partial_, sampling_;
+  GraphCache graphs_;
+};
+
+std::optional<std::string> CudaBackend::refuses(const BlockSpec& block, WeightFormat) const {
+  const AttentionSpec& attention = block.attention;
+  if (attention.head_dim <= 0 || attention.kv_heads <= 0 || attention.heads % attention.kv_heads != 0) {
+    return fmt::format("{} query heads cannot share {} key heads of {} elements", attention.heads,
+                       attention.kv_heads, attention.head_dim);
+  }
+  if (attention.head_dim > most_head_dim) {
+    return fmt::format("heads of {} elements: the CUDA attention kernels take {} at most", attention.head_dim,
+                       most_head_dim);
+  }
+  if (const auto* moe = std::get_if<MoeMlp>(&block.mlp)) {
+    if (moe->active < 1 || moe->active > moe->experts) {
+      return fmt::format("{} active of {} experts", moe->active, moe->experts);
+    }
+    if (moe->experts > most_experts) {
+      return fmt::format("{} experts: the CUDA kernels sort tokens by {} at most", moe->experts,
+                         most_experts);
+    }
+  }
+  return std::nullopt;
+}
+
+AttendScratch CudaBackend::attend_scratch() {
+  // Tickets lie first and are zero again after every use; the memory is zeroed when it is allocated.
+  std::byte* start = partial_.at_least(ticket_count * sizeof(std::uint32_t) + partial_floats * sizeof(float));
+  return {.partial = reinterpret_cast<float*>(start + ticket_count * sizeof(std::uint32_t)),
+          .tickets = reinterpret_cast<std::uint32_t*>(start),
+          .partial_floats = static_cast<std::int64_t>(partial_floats),
+          .ticket_count = static_cast<std::int64_t>(ticket_count)};
+}
+
+void CudaBackend::prepare(const ModelSpec& spec, const Workload& largest) {
+  packer_.finish();
+  if (activations_ == DType::bf16) products_.reserve_expanded(packer_.expanded_bytes());
+  for (const BlockSpec& block : spec.blocks) {
+    if (const auto* moe = std::get_if<MoeMlp>(&block.mlp)) {
+      products_.reserve_experts(*moe, spec.width, largest.tokens);
+    }
+  }
+  attend_scratch();
+  if (largest.logit_rows > 0) sampling_room(spec.vocab, largest.logit_rows);
+  check(cudaStreamSynchronize(queue().stream));
+}
+
+void CudaBackend::attend(Matrix out, Matrix qkv, const AttentionCall& call) {
+  if (out.rows == 0) return;
+  const bool many = out.rows >= 4 * call.step.context_len.rows && out.rows > 8;
+  if (many && activations_ == DType::bf16 && takes_tiles(call.spec)) {
+    attend_tiles(queue(), out, qkv, call);
+  } else {
+    attend_rows(queue(), out, qkv, call, attend_scratch());
+  }
+}
+
+CudaBuild this_build() {
+  CudaBuild build = {.toolkit_version = CUDART_VERSION, .architectures = {}};
+  const std::string_view list = INFERNO_CUDA_BUILT_FOR;
+  for (std::size_t at = 0; at < list.size();) {
+    const std::size_t end = std::min(list.find(' ', at), list.size());
+    build.architectures.emplace_back(list.substr(at, end - at));
+    at = end + 1;
+  }
+  return build;
+}
+
+// Why `device` cannot be used; nullopt when it can.
+std::optional<Advice> why_not(int device) {
+  const ProbeSources sources;
+  const GpuProbe found = probe(sources);
+  if (found.state == DriverState::no_hardware) {
+    return Advice{"there is no NVIDIA GPU and no driver on this machine", "use --device cpu"};
+  }
+  if (found.state != DriverState::ready) return explain(found, sources);
+  for (const GpuDevice& gpu : found.devices) {
+    if (gpu.index == device) return why_unusable(gpu, found, this_build());
+  }
+  return Advice{fmt::format("the driver offers {} device{}, counted from 0", found.devices.size(),
+                            found.devices.size() == 1 ? "" : "s"),
+                "see `inferno doctor` for a list; CUDA_VISIBLE_DEVICES also renumbers them"};
+}
+
+}  // namespace
+}  // namespace cuda
+
+std::unique_ptr<Backend> make_cuda_backend(int device, DType activations) {
+  if (const auto problem = cuda::why_not(device)) {
+    fail(ErrorKind::device, fmt::format("--device cuda:{}: this GPU cannot be used", device), *problem);
+  }
+  return std::make_unique<cuda::CudaBackend>(device, activations);
+}
+
+std::unique_ptr<Backend> make_cuda_backend(int device) {
+  return make_cuda_backend(device, DType::bf16);
+}
+
+bool cuda_is_usable() {
+  return !cuda::why_not(0).has_value();
+}
+
+}  // namespace inferno

@@ -1,0 +1,37 @@
+// Where a sequence's positions lie in the paged cache, and which sequence a row of the batch belongs to.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace inferno::cuda {
+
+struct CacheMap {
+  const std::int32_t *block_table, *query_start, *positions;
+  int table_cols, block_size, sequences, window;
+
+  // Entries of blocks that slid out of the window are garbage: only visible positions may be asked for.
+  __device__ std::int64_t row(int sequence, int position) const {
+    const std::int64_t block = block_table[std::int64_t{sequence} * table_cols + position / block_size];
+    return block * block_size + position % block_size;
+  }
+
+  // The last sequence that begins at or before the row: empty ones are passed over.
+  __device__ int sequence_of(int row) const {
+    int low = 0, high = sequences - 1;
+    while (low < high) {
+      const int middle = (low + high + 1) / 2;
+      if (query_start[middle] <= row) {
+        low = middle;
+      } else {
+        high = middle - 1;
+      }
+    }
+    return low;
+  }
+
+  __device__ int first_visible(int position) const { return window > 0 ? max(0, position - window + 1) : 0; }
+};
+
+}  // namespace inferno::cuda

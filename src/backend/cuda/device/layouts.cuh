@@ -1,0 +1,145 @@
+// How weights lie in device memory. Most formats stay as the file has them; those whose blocks cannot be read
+// 16 bytes at a time are split into a row of codes and, behind it, a row of scales (see docs/kernels.md).
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cuda/device/mma.cuh"
+#include "tensor/format.h"
+
+namespace inferno::cuda {
+
+// Rows of blocks in the file's own order.
+template <Block B>
+struct Stored {
+  // Elements k to k + count - 1 of a row; a run of eight never crosses a block.
+  __device__ static void decode(float (&out)[8], const std::byte* row, std::int64_t k, int count) {
+    const B* blocks = reinterpret_cast<const B*>(row);
+    if constexpr (B::elements == 1 && sizeof(B) <= 4) {
+      const B* from = blocks + k;
+      constexpr int words = sizeof(B) / 2;  // of 16 bytes in a run; one-byte elements come in half of one
+      if (count == 8 && reinterpret_cast<std::uintptr_t>(from) % (8 * sizeof(B) % 16 == 0 ? 16 : 8) == 0) {
+        alignas(16) B run[8];
+        if constexpr (words == 0) {
+          *reinterpret_cast<uint2*>(run) = *reinterpret_cast<const uint2*>(from);
+        } else {
+#pragma unroll
+          for (int i = 0; i < words; ++i) {
+            reinterpret_cast<uint4*>(run)[i] = reinterpret_cast<const uint4*>(from)[i];
+          }
+        }
+#pragma unroll
+        for (int i = 0; i < 8; ++i) out[i] = run[i][0];
+        return;
+      }
+    }
+    if constexpr (B::elements == 1) {
+#pragma unroll
+      for (int i = 0; i < 8; ++i) out[i] = i < count ? blocks[k + i][0] : 0.0f;
+    } else {
+      const B& block = blocks[k / B::elements];
+      const int first = static_cast<int>(k % B::elements);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) out[i] = block[first + i];
+    }
+  }
+};
+
+// Q8_0: cols signed bytes, then cols / 32 f16 scales.
+struct SplitQ8_0 {
+  int cols = 0;
+  __device__ void decode(float (&out)[8], const std::byte* row, std::int64_t k, int) const {
+    const auto* codes = reinterpret_cast<const std::int8_t*>(row);
+    const float scale = f16_to_float(reinterpret_cast<const std::uint16_t*>(row + cols)[k / 32]);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) out[i] = scale * static_cast<float>(codes[k + i]);
+  }
+};
+
+// A word of eight MXFP4 codes as bf16 pairs of value * 2^-126, in order. Each half of the word holds four
+// codes with their bits where few instructions find them: sign at 15 and magnitude at 8 to 6 for the first,
+// three bits lower for the second, six for the third; the fourth has 10 and 14, 13, 11.
+__device__ inline void spread_mxfp4(std::uint32_t (&out)[4], std::uint32_t word) {
+  out[0] = word & 0x81C081C0u;
+  out[1] = (word << 3) & 0x81C081C0u;
+  out[2] = (word << 6) & 0x81C081C0u;
+  out[3] = ((word >> 6) & 0x01800180u) | ((word >> 5) & 0x00400040u) | ((word << 5) & 0x80008000u);
+}
+
+// The inverse, for packing: where code number `place` (0 to 7) of a word goes.
+__device__ inline std::uint32_t place_mxfp4(std::uint32_t code, int place) {
+  const std::uint32_t magnitude = code & 7u, sign = code >> 3;
+  const int half = place % 2 * 16;
+  std::uint32_t bits = 0;
+  switch (place / 2) {
+    case 0: bits = magnitude << 6 | sign << 15; break;
+    case 1: bits = magnitude << 3 | sign << 12; break;
+    case 2: bits = magnitude | sign << 9; break;
+    default: bits = (magnitude >> 1) << 13 | (magnitude & 1u) << 11 | sign << 10; break;
+  }
+  return bits << half;
+}
+
+// 2^126 times the block's scale as a bf16 pair: exponents up to 128 fit, i.e. scales up to 2.
+__device__ inline std::uint32_t scale_mxfp4(std::uint32_t exponent) {
+  const std::uint32_t bits = (exponent + 126u) << 7;
+  return bits | bits << 16;
+}
+
+// a * b + c of each half, rounded once.
+__device__ inline std::uint32_t fused(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+  std::uint32_t out;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(out) : "r"(a), "r"(b), "r"(c));
+  return out;
+}
+
+// Unlike the usual product this keeps numbers below the normal range.
+__device__ inline std::uint32_t multiply_pairs(std::uint32_t a, std::uint32_t b) {
+  return fused(a, b, 0x80008000u);  // minus zero leaves the sign of a product of zero
+}
+
+// MXFP4: cols / 2 bytes of words as above, then cols / 32 exponents.
+struct SplitMxfp4 {
+  int cols = 0;
+  __device__ void decode(float (&out)[8], const std::byte* row, std::int64_t k, int) const {
+    std::uint32_t pairs[4];
+    spread_mxfp4(pairs, reinterpret_cast<const std::uint32_t*>(row)[k / 8]);
+    const std::uint32_t scale = scale_mxfp4(static_cast<std::uint32_t>(row[cols / 2 + k / 32]));
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const std::uint32_t pair = multiply_pairs(pairs[i], scale);
+      out[2 * i] = low_of(pair);
+      out[2 * i + 1] = high_of(pair);
+    }
+  }
+};
+
+// Q6_K: low four bits as the file's blocks have them, cols / 2 bytes; high two bits, cols / 4; a scale for
+// each 16, cols / 16; a factor for each 256.
+struct SplitQ6_K {
+  int cols = 0;
+  __device__ const std::byte* high(const std::byte* row) const { return row + cols / 2; }
+  __device__ const std::int8_t* scales(const std::byte* row) const {
+    return reinterpret_cast<const std::int8_t*>(row + cols / 2 + cols / 4);
+  }
+  __device__ const std::uint16_t* factors(const std::byte* row) const {
+    return reinterpret_cast<const std::uint16_t*>(row + cols / 2 + cols / 4 + cols / 16);
+  }
+  __device__ void decode(float (&out)[8], const std::byte* row, std::int64_t k, int) const {
+    const float scale = f16_to_float(factors(row)[k / 256]) * static_cast<float>(scales(row)[k / 16]);
+    const std::int64_t half = k / 128;
+    const int first = static_cast<int>(k % 128);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const int at = first + i;
+      const int low = static_cast<int>(row[half * 64 + at % 64]) >> (at / 64 * 4) & 15;
+      const int top = static_cast<int>(high(row)[half * 32 + at % 32]) >> (at / 32 * 2) & 3;
+      out[i] = scale * static_cast<float>((low | top << 4) - 32);
+    }
+  }
+};
+
+}  // namespace inferno::cuda

@@ -1,0 +1,32 @@
+// Sums and maxima over a warp and over a block, in a fixed order.
+#pragma once
+
+#include <cuda_runtime.h>
+
+namespace inferno::cuda {
+
+constexpr unsigned full_warp = 0xFFFFFFFFu;
+
+__device__ inline float warp_sum(float value) {
+  for (int offset = 16; offset > 0; offset >>= 1) value += __shfl_xor_sync(full_warp, value, offset);
+  return value;
+}
+
+__device__ inline float warp_max(float value) {
+  for (int offset = 16; offset > 0; offset >>= 1) {
+    value = fmaxf(value, __shfl_xor_sync(full_warp, value, offset));
+  }
+  return value;
+}
+
+// `room` holds one float for each of the block's warps (at most 32). Every thread gets the sum.
+__device__ inline float block_sum(float value, float* room) {
+  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = (blockDim.x + 31) / 32;
+  value = warp_sum(value);
+  __syncthreads();  // whoever read the room before is done
+  if (lane == 0) room[warp] = value;
+  __syncthreads();
+  return warp_sum(lane < warps ? room[lane] : 0.0f);
+}
+
+}  // namespace inferno::cuda

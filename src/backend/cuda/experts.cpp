@@ -1,0 +1,177 @@
+// mix_experts: for a few tokens each choice reads its own expert's weights; many tokens are sorted by expert,
+// so that an expert's weights are read once for all of its tokens.
+#include <algorithm>
+
+#include "backend/cuda/products.h"
+#include "base/error.h"
+
+namespace inferno::cuda {
+namespace {
+
+constexpr std::int64_t few_choices = 64;
+constexpr int plain_tokens = 8;
+
+std::vector<WeightView> views(const Linear& weights) {
+  std::vector<WeightView> out;
+  for (const Weight* weight : weights.parts) out.push_back(view(*weight));
+  return out;
+}
+
+bool all_whole_runs(const std::vector<WeightView>& parts) {
+  return std::ranges::all_of(parts, [](const WeightView& part) { return part.cols % 8 == 0; });
+}
+
+const float* bias_of(const Linear& weights) {
+  return reinterpret_cast<const float*>(weights.bias.data);
+}
+
+}  // namespace
+
+struct Products::Mixture {
+  Matrix logits;          // f32 [tokens, experts]
+  std::int32_t* experts;  // [choices]
+  float* shares;
+  Matrix input;                // [tokens, width] in the backend's type
+  Matrix wide, hidden, mixed;  // [choices, 2 * hidden], [choices, hidden], [choices, width]
+  Sorted sorted;
+  std::int32_t choices, tiles;
+};
+
+Products::Mixture Products::divide(Parts& parts, const MoeMlp& spec, int width, std::int64_t tokens) const {
+  const DType type = activations_;
+  const std::int64_t choices = tokens * spec.active;
+  const auto count = static_cast<std::size_t>(choices);
+  const int tiles = gemm_tiles(choices, spec.experts);
+  const auto experts = static_cast<std::size_t>(spec.experts);
+  Mixture out = {};
+  out.choices = static_cast<std::int32_t>(choices);
+  out.tiles = tiles;
+  out.logits = parts.matrix(DType::f32, tokens, spec.experts);
+  out.experts = parts.take<std::int32_t>(count);
+  out.shares = parts.take<float>(count);
+  out.input = parts.matrix(type, tokens, width);
+  out.wide = parts.matrix(DType::f32, choices, spec.activation.gated ? 2 * spec.hidden : spec.hidden);
+  out.hidden = parts.matrix(type, choices, spec.hidden);
+  out.mixed = parts.matrix(DType::f32, choices, width);
+  out.sorted.counts = parts.take<std::int32_t>(experts);
+  out.sorted.starts = parts.take<std::int32_t>(experts);
+  out.sorted.places = parts.take<std::int32_t>(count);
+  out.sorted.tokens = parts.take<std::int32_t>(count);
+  out.sorted.tile_expert = parts.take<std::int32_t>(static_cast<std::size_t>(tiles));
+  out.sorted.tile_first = parts.take<std::int32_t>(static_cast<std::size_t>(tiles));
+  return out;
+}
+
+void Products::reserve_experts(const MoeMlp& spec, int width, std::int64_t tokens) {
+  Parts measure(nullptr);
+  divide(measure, spec, width, tokens);
+  between_.at_least(measure.used());
+}
+
+void Products::mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights) {
+  if (in.rows == 0) return;
+  reserve_experts(spec, in.cols, in.rows);
+  Parts parts(between_.at_least(0));
+  const Mixture mixture = divide(parts, spec, in.cols, in.rows);
+  linear(mixture.logits, in, weights.router);
+  route(queue_, mixture.experts, mixture.shares, mixture.logits, spec);
+  const std::vector<WeightView> up = views(weights.gate_up), down = views(weights.down);
+  const bool narrow = activations_ == DType::bf16;
+  const bool fast = narrow && has_gemv(up.front()) && gemv_takes(down.front(), spec.active) &&
+                    spec.activation.gated && up.front().format == up.back().format &&
+                    up.front().layout == up.back().layout;
+  if (fast && mixture.choices <= few_choices) {
+    mix_few(out, in, spec, weights, mixture);
+  } else if (narrow && in.rows > plain_tokens && all_whole_runs(up) && all_whole_runs(down)) {
+    mix_sorted(out, in, spec, weights, mixture);
+  } else {
+    mix_plainly(out, in, spec, weights, mixture);
+  }
+}
+
+void Products::mix_few(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
+                       const Mixture& mixture) {
+  const Chosen chosen = {.experts = mixture.experts,
+                         .shares = mixture.shares,
+                         .active = spec.active,
+                         .choices = mixture.choices};
+  const Product up = {.out = mixture.hidden,
+                      .in = in,
+                      .bias = bias_of(weights.gate_up),
+                      .bias_stride = weights.gate_up.bias.cols};
+  gemv_gated(queue_, views(weights.gate_up), up, chosen, spec.activation);
+  const Product down = {
+      .out = out, .in = mixture.hidden, .bias = bias_of(weights.down), .bias_stride = weights.down.bias.cols};
+  gemv_combined(queue_, views(weights.down).front(), down, chosen);
+}
+
+// Experts are decoded in slabs, as many at once as the workspace holds; those that nobody chose are left out.
+void Products::multiply_sorted(Matrix out, Matrix in, const Linear& weights, const Mixture& mixture,
+                               const MoeMlp& spec, bool gathers) {
+  GemmCall call = {.out = out,
+                   .in = in,
+                   .bias = bias_of(weights),
+                   .bias_stride = weights.bias.cols,
+                   .sorted = &mixture.sorted,
+                   .tiles = mixture.tiles,
+                   .experts = spec.experts,
+                   .gathers = gathers};
+  for (const WeightView& weight : views(weights)) {
+    call.rows = weight.rows;
+    call.cols = weight.cols;
+    if (weight.format == WeightFormat::bf16) {
+      call.weight = weight.data;
+      call.first_expert = 0;
+      call.experts = spec.experts;
+      gemm(queue_, call);
+    } else {
+      const std::int64_t one = std::int64_t{weight.rows} * weight.cols * 2;
+      call.weight = expanded_.at_least(static_cast<std::size_t>(one));
+      const auto at_once = static_cast<std::int32_t>(
+          std::min<std::int64_t>(spec.experts, static_cast<std::int64_t>(expanded_.size()) / one));
+      for (std::int32_t first = 0; first < spec.experts; first += at_once) {
+        call.first_expert = first;
+        call.experts = std::min(at_once, spec.experts - first);
+        expand(queue_, expanded_.at_least(0), weight, std::int64_t{first} * weight.rows,
+               std::int64_t{call.experts} * weight.rows, mixture.sorted.counts + first);
+        gemm(queue_, call);
+      }
+    }
+    call.column += weight.rows;
+  }
+}
+
+void Products::mix_sorted(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
+                          const Mixture& mixture) {
+  if (in.dtype != mixture.input.dtype) {
+    convert(queue_, mixture.input, in);
+    in = mixture.input;
+  }
+  sort_choices(queue_, mixture.sorted, mixture.experts, mixture.choices, spec);
+  multiply_sorted(mixture.wide, in, weights.gate_up, mixture, spec, /*gathers=*/true);
+  activate(queue_, mixture.hidden, mixture.wide, spec.activation);
+  multiply_sorted(mixture.mixed, mixture.hidden, weights.down, mixture, spec, /*gathers=*/false);
+  combine(queue_, out, mixture.mixed, mixture.shares, mixture.sorted.places, spec.active);
+}
+
+void Products::mix_plainly(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
+                           const Mixture& mixture) {
+  const auto multiply = [&](Matrix to, Matrix from, const Linear& linear_weights, int in_divisor) {
+    Product product = {.out = to,
+                       .in = from,
+                       .bias = bias_of(linear_weights),
+                       .bias_stride = linear_weights.bias.cols,
+                       .experts = mixture.experts,
+                       .in_divisor = in_divisor};
+    for (const WeightView& weight : views(linear_weights)) {
+      linear_generic(queue_, weight, product);
+      product.column += weight.rows;
+    }
+  };
+  multiply(mixture.wide, in, weights.gate_up, spec.active);
+  activate(queue_, mixture.hidden, mixture.wide, spec.activation);
+  multiply(mixture.mixed, mixture.hidden, weights.down, 1);
+  combine(queue_, out, mixture.mixed, mixture.shares, nullptr, spec.active);
+}
+
+}  // namespace inferno::cuda

@@ -1,0 +1,71 @@
+#include "backend/cuda/graph.h"
+
+#include <algorithm>
+
+#include "backend/cuda/check.h"
+
+namespace inferno::cuda {
+namespace {
+
+constexpr std::size_t most_graphs = 64;
+
+class Inside {
+ public:
+  explicit Inside(bool& flag) : flag_(flag) { flag_ = true; }
+  ~Inside() { flag_ = false; }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  bool& flag_;
+};
+
+}  // namespace
+
+GraphCache::~GraphCache() {
+  for (auto& [key, entry] : graphs_) {
+    if (entry.graph != nullptr) cudaGraphExecDestroy(entry.graph);
+  }
+}
+
+void GraphCache::forget_oldest() {
+  const auto oldest = std::min_element(graphs_.begin(), graphs_.end(), [](const auto& a, const auto& b) {
+    return a.second.last_use < b.second.last_use;
+  });
+  if (oldest->second.graph != nullptr) check(cudaGraphExecDestroy(oldest->second.graph));
+  graphs_.erase(oldest);
+}
+
+cudaGraphExec_t GraphCache::record(const std::function<void()>& body) {
+  cudaGraph_t graph = nullptr;
+  check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+  try {
+    body();
+  } catch (...) {
+    cudaStreamEndCapture(stream_, &graph);
+    if (graph != nullptr) cudaGraphDestroy(graph);
+    throw;
+  }
+  check(cudaStreamEndCapture(stream_, &graph));
+  cudaGraphExec_t ready = nullptr;
+  const cudaError_t status = cudaGraphInstantiate(&ready, graph, 0);
+  cudaGraphDestroy(graph);
+  check(status);
+  return ready;
+}
+
+void GraphCache::replay(std::uint64_t key, const std::function<void()>& body) {
+  if (inside_) return body();
+  const Inside inside(inside_);
+  const auto [entry, fresh] = graphs_.try_emplace(key);
+  entry->second.last_use = ++uses_;
+  if (fresh) {
+    body();
+    if (graphs_.size() > most_graphs) forget_oldest();
+    return;
+  }
+  if (entry->second.graph == nullptr) entry->second.graph = record(body);
+  check(cudaGraphLaunch(entry->second.graph, stream_));
+}
+
+}  // namespace inferno::cuda

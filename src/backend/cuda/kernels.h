@@ -1,0 +1,132 @@
+// The CUDA kernels' launchers. Each queues work and returns; none allocates or waits. Shapes as in backend.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/backend.h"
+#include "backend/cuda/queue.h"
+
+namespace inferno::cuda {
+
+// How a weight's rows lie in device memory: Weight::layout.
+enum class Layout : std::uint8_t {
+  stored,  // the file's blocks, one after another
+  split,   // codes, then scales: what has_split() says
+};
+bool has_split(WeightFormat format);
+
+struct WeightView {
+  const std::byte* data = nullptr;
+  WeightFormat format = WeightFormat::f32;
+  Layout layout = Layout::stored;
+  std::int32_t count = 1, rows = 0, cols = 0;
+  std::int64_t row_bytes = 0;
+};
+std::int64_t row_bytes(WeightFormat format, Layout layout, std::int32_t cols);
+WeightView view(const Weight& weight);
+
+// From the file's blocks to Layout::split. `*too_large` becomes 1 where an MXFP4 scale does not fit.
+void split_rows(const Queue& queue, std::byte* to, const std::byte* from, const WeightView& shape,
+                std::int64_t rows, std::int32_t* too_large);
+
+// out[r] = scale * table[rows[r]], or out[r] += table[rows[r]].
+void embed(const Queue& queue, Matrix out, const WeightView& table, Matrix rows, float scale);
+void add_rows(const Queue& queue, Matrix out, const WeightView& table, Matrix rows);
+void take_rows(const Queue& queue, Matrix out, Matrix in, Matrix rows);
+void add_norm(const Queue& queue, Matrix out, Matrix residual, Matrix delta, float scale, const Norm& norm);
+void convert(const Queue& queue, Matrix out, Matrix in);  // to another type
+void activate(const Queue& queue, Matrix out, Matrix in, const ActivationSpec& activation);
+void rotate_and_store(const Queue& queue, Matrix qkv, Matrix rope_table, const AttentionCall& call);
+
+// A block for each row, group of heads and stretch of positions. The stretches' results meet in `partial`.
+struct AttendScratch {
+  float* partial = nullptr;          // attend_partial_floats() of them
+  std::uint32_t* tickets = nullptr;  // one for each row and group, all zero before and after
+  std::int64_t partial_floats = 0, ticket_count = 0;
+};
+constexpr int attend_most_splits = 32;
+void attend_rows(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall& call,
+                 const AttendScratch& scratch);
+// Tiles of 64 queries with tensor cores; bf16 only, and only what takes_tiles() accepts.
+bool takes_tiles(const AttentionSpec& spec);
+void attend_tiles(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall& call);
+
+// out[r, column + i] = in[r'] * weight[e][i] + bias[e][column + i] for the weight's rows i. Without experts
+// r' is r and e is 0; with them every row is one choice of a token: r' = r / in_divisor, e = experts[r].
+struct Product {
+  Matrix out, in;
+  std::int32_t column = 0;
+  const float* bias = nullptr;  // may be null
+  std::int64_t bias_stride = 0;
+  const std::int32_t* experts = nullptr;
+  std::int32_t in_divisor = 1;
+};
+void linear_generic(const Queue& queue, const WeightView& weight, const Product& product);
+
+// The memory-bound kernel for a few tokens, bf16 activations: parts of one format, whose columns follow one
+// another from product.column on.
+constexpr int gemv_most_tokens = 8;
+constexpr int gemv_most_parts = 4;
+bool has_gemv(const WeightView& weight);
+void gemv(const Queue& queue, std::span<const WeightView> parts, const Product& product);
+// out[r] = act(gate, up): without experts for each token, otherwise for each choice. `in` may be f32 with
+// experts. Combined: out[token] = sum over its choices of share * (down + bias).
+struct Chosen {
+  const std::int32_t* experts = nullptr;  // [choices]
+  const float* shares = nullptr;
+  std::int32_t active = 1, choices = 0;
+};
+void gemv_gated(const Queue& queue, std::span<const WeightView> gate_up, const Product& product,
+                const Chosen& chosen, const ActivationSpec& activation);
+bool gemv_takes(const WeightView& down, int active);  // whether gemv_combined() does
+void gemv_combined(const Queue& queue, const WeightView& down, const Product& product, const Chosen& chosen);
+
+// Rows [first, first + rows) of all matrices in a row, decoded to bf16. With `counts`, matrices (experts) of
+// which nobody asked are left out.
+void expand(const Queue& queue, std::byte* out, const WeightView& weight, std::int64_t first,
+            std::int64_t rows, const std::int32_t* counts);
+
+// Choices sorted by expert, for matrix products of many tokens.
+struct Sorted {
+  std::int32_t* counts = nullptr;       // [experts]
+  std::int32_t* starts = nullptr;       // [experts]
+  std::int32_t* places = nullptr;       // [choices]: where each choice stands
+  std::int32_t* tokens = nullptr;       // [choices]: by place
+  std::int32_t* tile_expert = nullptr;  // [tiles]; -1 behind the last
+  std::int32_t* tile_first = nullptr;   // [tiles]: the place it begins at
+};
+constexpr int gemm_rows = 128;
+constexpr int gemm_tiles(std::int64_t choices, int experts) {
+  return static_cast<int>(choices / gemm_rows) + experts;
+}
+// Weights are bf16 [rows, cols], of `experts` from first_expert on when sorted.
+struct GemmCall {
+  Matrix out, in;
+  std::int32_t column = 0;
+  const float* bias = nullptr;
+  std::int64_t bias_stride = 0;
+  const std::byte* weight = nullptr;
+  std::int32_t rows = 0, cols = 0;
+  const Sorted* sorted = nullptr;
+  std::int32_t tiles = 0, first_expert = 0, experts = 1;
+  bool gathers = false;  // in is read through sorted->tokens
+};
+void gemm(const Queue& queue, const GemmCall& call);
+
+// The largest logits of each row of f32 [tokens, experts], the lower expert first where they are equal.
+void route(const Queue& queue, std::int32_t* experts, float* shares, Matrix logits, const MoeMlp& spec);
+void sort_choices(const Queue& queue, const Sorted& sorted, const std::int32_t* experts, std::int32_t choices,
+                  const MoeMlp& spec);
+// out[t] = sum over k of shares[t, k] * rows[place of (t, k)]; places null: in order.
+void combine(const Queue& queue, Matrix out, Matrix rows, const float* shares, const std::int32_t* places,
+             int active);
+
+// Room for one row being sampled, `sample_rows_at_once` times over.
+constexpr int sample_rows_at_once = 16;
+constexpr std::size_t sample_floats(std::int64_t vocab) {
+  return static_cast<std::size_t>(vocab) * 5;
+}
+void sample(const Queue& queue, Matrix out, Matrix logits, const SamplingInputs& inputs, float* scratch);
+
+}  // namespace inferno::cuda

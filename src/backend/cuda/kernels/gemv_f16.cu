@@ -1,0 +1,36 @@
+// Codec of gemv.cuh for f16.
+#include <cuda_fp16.h>
+
+#include "backend/cuda/kernels/gemv.cuh"
+
+namespace inferno::cuda {
+namespace {
+
+struct Codec {
+  static constexpr int runs = 1, step = 32, ahead = 4;
+  struct Piece {
+    uint4 words = {};
+  };
+  __device__ static int element(int part, int) { return 8 * part; }
+  __device__ static Piece load(const std::byte* row, int, int base, int part) {
+    return {load_once(row + (std::int64_t{base} + 8 * part) * 2)};
+  }
+  __device__ static std::uint32_t narrowed(std::uint32_t pair) {
+    const float2 wide = __half22float2(*reinterpret_cast<const __half2*>(&pair));
+    return packed(wide.x, wide.y);
+  }
+  __device__ static void decode(std::uint32_t (&out)[4], const Piece& piece, int, int, int) {
+    out[0] = narrowed(piece.words.x);
+    out[1] = narrowed(piece.words.y);
+    out[2] = narrowed(piece.words.z);
+    out[3] = narrowed(piece.words.w);
+  }
+};
+
+}  // namespace
+
+void gemv_f16(const Queue& queue, const GemvCall& call, GemvMode mode, int count) {
+  start_gemv<Codec>(queue, call, mode, count);
+}
+
+}  // namespace inferno::cuda

@@ -1,0 +1,54 @@
+// Starting kernels so that each may begin while its predecessor still runs. Every kernel started here must
+// call wait_for_previous() before it touches anything that another kernel writes: the guarantee is transitive
+// only if all of them wait.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "backend/cuda/check.h"
+#include "backend/cuda/queue.h"
+
+namespace inferno::cuda {
+
+struct Shape {
+  dim3 grid = {1, 1, 1};
+  unsigned threads = 128;
+  std::size_t shared = 0;
+};
+
+template <class... Parameters, class... Arguments>
+void launch(const Queue& queue, const Shape& shape, void (*kernel)(Parameters...),
+            const Arguments&... arguments) {
+  if (shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0) return;
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = shape.grid;
+  config.blockDim = dim3(shape.threads);
+  config.dynamicSmemBytes = shape.shared;
+  config.stream = queue.stream;
+  config.attrs = &attribute;
+  config.numAttrs = queue.overlaps ? 1 : 0;
+  check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
+}
+
+// The results of all kernels before this one are there.
+__device__ inline void wait_for_previous() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// The next kernel may take the places that this one leaves free.
+__device__ inline void let_next_start() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
+constexpr unsigned blocks_for(long long count, long long each) {
+  return static_cast<unsigned>((count + each - 1) / each);
+}
+
+}  // namespace inferno::cuda

@@ -1,0 +1,107 @@
+// linear: few tokens are bound by reading weights (gemv), many by arithmetic (gemm, on weights decoded to
+// bf16 first where they are not bf16). Whatever neither takes, linear_generic does.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backend/cuda/products.h"
+#include "base/error.h"
+
+namespace inferno::cuda {
+namespace {
+
+constexpr int gemv_tokens = 32;     // read in passes of eight tokens, the weights mostly from L2
+constexpr int generic_tokens = 15;  // decoding a whole weight for fewer would cost more than it saves
+
+bool same_kernel(const WeightView& a, const WeightView& b) {
+  return a.format == b.format && a.layout == b.layout && a.cols == b.cols;
+}
+
+}  // namespace
+
+// Slabs of rows, as many as the workspace holds.
+void Products::multiply_expanded(Matrix out, Matrix in, const WeightView& weight, const Product& product) {
+  GemmCall call = {.out = out,
+                   .in = in,
+                   .column = product.column,
+                   .bias = product.bias,
+                   .bias_stride = product.bias_stride,
+                   .weight = weight.data,
+                   .rows = weight.rows,
+                   .cols = weight.cols};
+  if (weight.format == WeightFormat::bf16) return gemm(queue_, call);
+  const std::int64_t row = std::int64_t{weight.cols} * 2;
+  std::byte* room = expanded_.at_least(static_cast<std::size_t>(std::max<std::int64_t>(row, 1 << 20)));
+  const auto at_once = static_cast<std::int32_t>(
+      std::min<std::int64_t>(weight.rows, static_cast<std::int64_t>(expanded_.size()) / row));
+  for (std::int32_t first = 0; first < weight.rows; first += at_once) {
+    call.rows = std::min(at_once, weight.rows - first);
+    call.column = product.column + first;
+    call.weight = room;
+    expand(queue_, room, weight, first, call.rows, nullptr);
+    gemm(queue_, call);
+  }
+}
+
+void Products::linear(Matrix out, Matrix in, const Linear& weights) {
+  if (out.rows == 0) return;
+  const bool narrow = in.dtype == DType::bf16;
+  Product product = {.out = out,
+                     .in = in,
+                     .bias = reinterpret_cast<const float*>(weights.bias.data),
+                     .bias_stride = weights.bias.cols};
+  std::vector<WeightView> parts;
+  for (const Weight* weight : weights.parts) parts.push_back(view(*weight));
+  for (std::size_t first = 0; first < parts.size();) {
+    const WeightView& weight = parts[first];
+    std::size_t end = first + 1;
+    std::int32_t columns = weight.rows;
+    const bool few = narrow && out.rows <= gemv_tokens && has_gemv(weight);
+    while (few && end < parts.size() && end - first < gemv_most_parts && same_kernel(parts[end], weight)) {
+      columns += parts[end++].rows;
+    }
+    if (few) {
+      gemv(queue_, std::span(parts).subspan(first, end - first), product);
+    } else if (narrow && weight.cols % 8 == 0 && out.rows > generic_tokens) {
+      multiply_expanded(out, in, weight, product);
+    } else {
+      linear_generic(queue_, weight, product);
+    }
+    product.column += columns;
+    first = end;
+  }
+}
+
+// Gate and up rows of the same elements in one block, so that only their result is written.
+void Products::linear_activated(Matrix out, Matrix wide, Matrix in, const Linear& weights,
+                                const ActivationSpec& activation) {
+  std::vector<WeightView> parts;
+  for (const Weight* weight : weights.parts) parts.push_back(view(*weight));
+  const bool fits = in.dtype == DType::bf16 && out.rows <= gemv_most_tokens && out.rows > 0 &&
+                    activation.gated && parts.size() <= 2 && has_gemv(parts.front()) &&
+                    same_kernel(parts.front(), parts.back()) &&
+                    parts.front().rows * static_cast<int>(parts.size()) == 2 * out.cols;
+  if (!fits) {
+    linear(wide, in, weights);
+    if (out.rows > 0) activate(queue_, out, wide, activation);
+    return;
+  }
+  const Product product = {.out = out,
+                           .in = in,
+                           .bias = reinterpret_cast<const float*>(weights.bias.data),
+                           .bias_stride = weights.bias.cols};
+  gemv_gated(queue_, parts, product, {}, activation);
+}
+
+std::string product_name(WeightFormat format, int tokens, DType activations) {
+  if (activations == DType::f32) return "linear_generic, float32";
+  const WeightView typical = {.format = format,
+                              .layout = has_split(format) ? Layout::split : Layout::stored,
+                              .rows = 256,
+                              .cols = 256};
+  if (tokens <= gemv_tokens && has_gemv(typical)) return fmt::format("gemv_{}, bf16", name_of(format));
+  if (tokens <= generic_tokens) return "linear_generic, float32 on bf16 activations";
+  return format == WeightFormat::bf16 ? "gemm, bf16" : "expand + gemm, bf16";
+}
+
+}  // namespace inferno::cuda

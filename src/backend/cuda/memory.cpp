@@ -1,0 +1,118 @@
+#include "backend/cuda/memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "backend/cuda/check.h"
+#include "base/error.h"
+
+namespace inferno::cuda {
+namespace {
+
+std::string in_gib(std::size_t bytes) {
+  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30));
+}
+
+}  // namespace
+
+void DeviceMemory::refuse(std::size_t bytes, std::string_view purpose) const {
+  std::size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total));
+  std::string plan;
+  std::size_t taken = 0;
+  for (const auto& [what, size] : *ledger_) {
+    plan += fmt::format("{}{} {}", plan.empty() ? "" : ", ", what, in_gib(size));
+    taken += size;
+  }
+  fail(
+      ErrorKind::device,
+      fmt::format("{}: {} of device memory wanted, {} of {} free; taken so far {} ({})", purpose,
+                  in_gib(bytes), in_gib(free), in_gib(total), in_gib(taken), plan.empty() ? "nothing" : plan),
+      {.why = fmt::format("this GPU has room for {} of weights, cache and activations in all",
+                          in_gib(taken + free)),
+       .next = "use a shorter context, fewer sequences or a smaller quantization, end other programs on the "
+               "GPU (`nvidia-smi`), or choose --device cpu"});
+}
+
+Buffer DeviceMemory::allocate(std::size_t bytes, std::string_view purpose) {
+  if (bytes == 0) return {};
+  void* data = nullptr;
+  const cudaError_t status = cudaMalloc(&data, bytes);
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();  // forgotten, so that it does not show up at the next launch
+    refuse(bytes, purpose);
+  }
+  check(status);
+  check(cudaMemsetAsync(data, 0, bytes, stream_));
+  ++allocations_;
+  const auto [entry, fresh] = ledger_->try_emplace(std::string(purpose));
+  entry->second += bytes;
+  return Buffer(static_cast<std::byte*>(data), bytes,
+                [ledger = ledger_, bytes, name = std::string(purpose)](std::byte* memory) {
+                  cudaFree(memory);
+                  ledger->find(name)->second -= bytes;
+                });
+}
+
+std::byte* Workspace::at_least(std::size_t bytes) {
+  if (bytes > buffer_.size()) {
+    buffer_ = {};
+    buffer_ = memory_.allocate(bytes, purpose_);
+  }
+  return buffer_.data();
+}
+
+Staging::~Staging() {
+  for (Slot& slot : slots_) {
+    if (slot.done != nullptr) cudaEventDestroy(slot.done);
+    if (slot.memory != nullptr) cudaFreeHost(slot.memory);
+  }
+}
+
+// A slot whose last copy has been made, with room for so many bytes. Small uploads come in bursts, one for
+// each input of a step, so there are more slots than two; only those that carried weights are large.
+Staging::Slot& Staging::next(std::size_t bytes) {
+  const std::size_t turn = bytes > (std::size_t{64} << 10) ? 2 : std::size(slots_) - 2;
+  Slot& slot = slots_[turn == 2 ? at_++ % 2 : 2 + at_++ % turn];
+  if (slot.done == nullptr) {
+    check(cudaEventCreateWithFlags(&slot.done, cudaEventDisableTiming));
+  } else {
+    check(cudaEventSynchronize(slot.done));
+  }
+  if (slot.size < bytes) {
+    if (slot.memory != nullptr) check(cudaFreeHost(slot.memory));
+    slot.memory = nullptr;
+    slot.size = std::max(bytes, std::size_t{64} << 10);
+    void* memory = nullptr;
+    check(cudaHostAlloc(&memory, slot.size, cudaHostAllocDefault));
+    slot.memory = static_cast<std::byte*>(memory);
+  }
+  return slot;
+}
+
+void Staging::upload(std::byte* to, std::span<const std::byte> from) {
+  for (std::size_t done = 0; done < from.size();) {
+    const std::size_t bytes = std::min(piece, from.size() - done);
+    Slot& slot = next(bytes);
+    std::memcpy(slot.memory, from.data() + done, bytes);
+    check(cudaMemcpyAsync(to + done, slot.memory, bytes, cudaMemcpyHostToDevice, stream_));
+    check(cudaEventRecord(slot.done, stream_));
+    done += bytes;
+  }
+}
+
+void Staging::download(std::span<std::byte> to, const std::byte* from) {
+  for (std::size_t done = 0; done < to.size();) {
+    const std::size_t bytes = std::min(piece, to.size() - done);
+    Slot& slot = next(bytes);
+    check(cudaMemcpyAsync(slot.memory, from + done, bytes, cudaMemcpyDeviceToHost, stream_));
+    check(cudaStreamSynchronize(stream_));
+    std::memcpy(to.data() + done, slot.memory, bytes);
+    done += bytes;
+  }
+  check(cudaStreamSynchronize(stream_));
+}
+
+}  // namespace inferno::cuda

@@ -1,0 +1,102 @@
+// Device memory: counted by purpose, so that running out of it can be explained, and staged through pinned
+// host memory, because the device cannot read ordinary memory at full speed.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "backend/backend.h"
+
+namespace inferno::cuda {
+
+class DeviceMemory {
+ public:
+  explicit DeviceMemory(cudaStream_t stream) : stream_(stream), ledger_(std::make_shared<Ledger>()) {}
+
+  // Zeroed. Error{device} with what is already taken, and for what, when there is not enough.
+  Buffer allocate(std::size_t bytes, std::string_view purpose);
+  // How many allocations there have been.
+  std::uint64_t allocations() const { return allocations_; }
+
+ private:
+  using Ledger = std::map<std::string, std::size_t, std::less<>>;
+  [[noreturn]] void refuse(std::size_t bytes, std::string_view purpose) const;
+
+  cudaStream_t stream_;
+  std::shared_ptr<Ledger> ledger_;  // also held by every buffer, which takes itself off
+  std::uint64_t allocations_ = 0;
+};
+
+// A buffer that only grows: what operations need beside their arguments. Sized while loading.
+class Workspace {
+ public:
+  Workspace(DeviceMemory& memory, std::string purpose) : memory_(memory), purpose_(std::move(purpose)) {}
+
+  // At least so many bytes; what it held before is lost when it grows. Not to be called while a graph is
+  // recorded unless it is large enough already.
+  std::byte* at_least(std::size_t bytes);
+  std::size_t size() const { return buffer_.size(); }
+
+ private:
+  DeviceMemory& memory_;
+  std::string purpose_;
+  Buffer buffer_;
+};
+
+// Hands out parts of a workspace, each aligned to 256 bytes. A first pass with no memory measures.
+class Parts {
+ public:
+  explicit Parts(std::byte* start) : start_(start) {}
+  template <class T>
+  T* take(std::size_t count) {
+    std::byte* at = start_ == nullptr ? nullptr : start_ + used_;
+    used_ += (count * sizeof(T) + 255) / 256 * 256;
+    return reinterpret_cast<T*>(at);
+  }
+  Matrix matrix(DType type, std::int64_t rows, std::int32_t cols) {
+    Matrix out = {nullptr, type, static_cast<std::int32_t>(rows), cols};
+    out.data = take<std::byte>(out.bytes());
+    return out;
+  }
+  std::size_t used() const { return used_; }
+
+ private:
+  std::byte* start_;
+  std::size_t used_ = 0;
+};
+
+// Two pinned buffers in turn: while one is copied to the device the other is filled.
+class Staging {
+ public:
+  explicit Staging(cudaStream_t stream) : stream_(stream) {}
+  ~Staging();
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+
+  static constexpr std::size_t piece = std::size_t{8} << 20;
+  // The caller's memory is free when it returns; the copy is queued.
+  void upload(std::byte* to, std::span<const std::byte> from);
+  // Waits for everything queued.
+  void download(std::span<std::byte> to, const std::byte* from);
+
+ private:
+  struct Slot {
+    std::byte* memory = nullptr;
+    cudaEvent_t done = nullptr;
+    std::size_t size = 0;
+  };
+  Slot& next(std::size_t bytes);
+
+  cudaStream_t stream_;
+  Slot slots_[16];
+  std::size_t at_ = 0;
+};
+
+}  // namespace inferno::cuda

@@ -1,0 +1,94 @@
+#include "backend/cuda/pack.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backend/cuda/check.h"
+#include "base/error.h"
+
+namespace inferno::cuda {
+namespace {
+
+constexpr std::size_t most_expanded = std::size_t{512} << 20;
+
+}  // namespace
+
+bool has_split(WeightFormat format) {
+  return format == WeightFormat::q8_0 || format == WeightFormat::q6_k || format == WeightFormat::mxfp4;
+}
+
+std::int64_t row_bytes(WeightFormat format, Layout layout, std::int32_t cols) {
+  if (layout == Layout::stored) {
+    return static_cast<std::int64_t>(bytes_for(format, static_cast<std::size_t>(cols)));
+  }
+  std::int64_t bytes = cols / 2 + cols / 32;  // MXFP4
+  if (format == WeightFormat::q8_0) bytes = cols + cols / 16;
+  if (format == WeightFormat::q6_k) bytes = cols / 2 + cols / 4 + cols / 16 + cols / 128;
+  return (bytes + 15) / 16 * 16;  // every row begins where 16 bytes can be read
+}
+
+WeightView view(const Weight& weight) {
+  const auto layout = static_cast<Layout>(weight.layout);
+  return {.data = weight.memory.data(),
+          .format = weight.format,
+          .layout = layout,
+          .count = weight.count,
+          .rows = weight.rows,
+          .cols = weight.cols,
+          .row_bytes = row_bytes(weight.format, layout, weight.cols)};
+}
+
+Packer::Packer(const Queue& queue, DeviceMemory& memory, Staging& staging, bool splits)
+    : queue_(queue), memory_(memory), staging_(staging), splits_(splits) {}
+
+Weight Packer::pack(const HostWeight& source) {
+  const int elements = block_elements(source.format);
+  if (source.cols % elements != 0) {
+    fail(ErrorKind::unsupported,
+         fmt::format("a weight of {} columns cannot be {}: its blocks have {} elements", source.cols,
+                     name_of(source.format), elements));
+  }
+  const auto rows = static_cast<std::size_t>(source.count) * static_cast<std::size_t>(source.rows);
+  expects(source.data.size() == rows * bytes_for(source.format, static_cast<std::size_t>(source.cols)),
+          "a host weight has as many bytes as its shape says");
+  if (splits_ && source.format != WeightFormat::bf16) {
+    const std::size_t one = static_cast<std::size_t>(source.rows) * static_cast<std::size_t>(source.cols) * 2;
+    const std::size_t all = one * static_cast<std::size_t>(source.count);
+    const std::size_t least = source.count > 1 ? one : 0;  // an expert is never cut
+    expanded_bytes_ = std::max({expanded_bytes_, std::min(all, most_expanded), least});
+  }
+  Weight weight = {source.format, source.count, source.rows, source.cols, {}, 0};
+  if (splits_ && has_split(source.format) && upload_split(weight, source)) return weight;
+  weight.layout = static_cast<std::uint8_t>(Layout::stored);
+  weight.memory = memory_.allocate(source.data.size(), "weights");
+  staging_.upload(weight.memory.data(), source.data);
+  return weight;
+}
+
+// False when an MXFP4 scale is too large for the split layout's kernels.
+bool Packer::upload_split(Weight& weight, const HostWeight& source) {
+  weight.layout = static_cast<std::uint8_t>(Layout::split);
+  const std::int64_t stride = row_bytes(source.format, Layout::split, source.cols);
+  const std::int64_t rows = std::int64_t{source.count} * source.rows;
+  weight.memory = memory_.allocate(static_cast<std::size_t>(rows * stride), "weights");
+  const std::int64_t stored = row_bytes(source.format, Layout::stored, source.cols);
+  const std::int64_t at_once = std::max<std::int64_t>(
+      1, static_cast<std::int64_t>(Staging::piece) / std::max<std::int64_t>(stored, 1));
+  const auto room_bytes = static_cast<std::size_t>(std::min(rows, at_once) * stored) + 256;
+  if (room_.size() < room_bytes) room_ = memory_.allocate(std::max(room_bytes, Staging::piece), "packing");
+  auto* flag = reinterpret_cast<std::int32_t*>(room_.data());
+  check(cudaMemsetAsync(flag, 0, sizeof(*flag), queue_.stream));
+  const WeightView shape = view(weight);
+  for (std::int64_t first = 0; first < rows; first += at_once) {
+    const std::int64_t count = std::min(at_once, rows - first);
+    staging_.upload(room_.data() + 256, source.data.subspan(static_cast<std::size_t>(first * stored),
+                                                            static_cast<std::size_t>(count * stored)));
+    split_rows(queue_, weight.memory.data() + first * stride, room_.data() + 256, shape, count, flag);
+  }
+  std::int32_t too_large = 0;
+  staging_.download(std::as_writable_bytes(std::span(&too_large, 1)), room_.data());
+  return too_large == 0;
+}
+
+}  // namespace inferno::cuda

@@ -1,0 +1,31 @@
+// Stored weights in device memory, in the layout the kernels read fastest.
+#pragma once
+
+#include "backend/backend.h"
+#include "backend/cuda/kernels.h"
+#include "backend/cuda/memory.h"
+
+namespace inferno::cuda {
+
+class Packer {
+ public:
+  // `splits`: whether there are kernels for Layout::split; otherwise every weight stays as stored.
+  Packer(const Queue& queue, DeviceMemory& memory, Staging& staging, bool splits);
+
+  Weight pack(const HostWeight& source);
+  // Bytes that hold the largest weight so far, or a useful part of it, decoded to bf16.
+  std::size_t expanded_bytes() const { return expanded_bytes_; }
+  void finish() { room_ = {}; }  // frees what only packing needs
+
+ private:
+  bool upload_split(Weight& weight, const HostWeight& source);
+
+  const Queue& queue_;
+  DeviceMemory& memory_;
+  Staging& staging_;
+  bool splits_;
+  Buffer room_;  // stored blocks on their way
+  std::size_t expanded_bytes_ = 0;
+};
+
+}  // namespace inferno::cuda

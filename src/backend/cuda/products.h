@@ -1,0 +1,50 @@
+// Matrix products and mixtures of experts: which kernel takes which shape, and the memory between kernels.
+#pragma once
+
+#include <string>
+
+#include "backend/backend.h"
+#include "backend/cuda/kernels.h"
+#include "backend/cuda/memory.h"
+
+namespace inferno::cuda {
+
+class Products {
+ public:
+  // activations: what products read. f32 means the generic kernels everywhere.
+  Products(const Queue& queue, DeviceMemory& memory, DType activations)
+      : queue_(queue),
+        activations_(activations),
+        expanded_(memory, "decoded weights"),
+        between_(memory, "expert activations") {}
+
+  void linear(Matrix out, Matrix in, const Linear& weights);
+  void linear_activated(Matrix out, Matrix wide, Matrix in, const Linear& weights,
+                        const ActivationSpec& activation);
+  void mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights);
+
+  // Sizes the workspaces for steps of so many tokens.
+  void reserve_expanded(std::size_t bytes) { expanded_.at_least(bytes); }
+  void reserve_experts(const MoeMlp& spec, int width, std::int64_t tokens);
+
+ private:
+  struct Mixture;  // the memory of one mix_experts
+  Mixture divide(Parts& parts, const MoeMlp& spec, int width, std::int64_t tokens) const;
+  void multiply_expanded(Matrix out, Matrix in, const WeightView& weight, const Product& product);
+  void mix_few(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights, const Mixture& mixture);
+  void mix_sorted(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
+                  const Mixture& mixture);
+  void mix_plainly(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
+                   const Mixture& mixture);
+  void multiply_sorted(Matrix out, Matrix in, const Linear& weights, const Mixture& mixture,
+                       const MoeMlp& spec, bool gathers);
+
+  const Queue& queue_;
+  DType activations_;
+  Workspace expanded_, between_;
+};
+
+// The kernel's name: what doctor and bench print.
+std::string product_name(WeightFormat format, int tokens, DType activations);
+
+}  // namespace inferno::cuda

@@ -1,0 +1,18 @@
+// CUDA as it is used: activations and cache are bf16.
+#include "support/model_backend.h"
+#include "tolerance.h"
+
+namespace inferno::testing {
+
+const ModelBackend& model_backend() {
+  static const ModelBackend backend = {.make = [](int) { return make_cuda_backend(0); },
+                                       .float_weights = bf16_activation_logits,
+                                       .quantized_weights = bf16_activation_logits,
+                                       .decoded_weights = bf16_activation_logits,
+                                       .parity = bf16_activation_logits,
+                                       .expert_parity = 0.2,
+                                       .misrouted = 0.05};
+  return backend;
+}
+
+}  // namespace inferno::testing

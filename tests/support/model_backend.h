@@ -1,0 +1,24 @@
+// The backend that whole models are tested on, and how closely it must follow the reference. One of
+// cpu_model_backend.cpp, cuda_model_backend.cpp and cuda_f32_model_backend.cpp is linked.
+#pragma once
+
+#include <memory>
+
+#include "backend/backend.h"
+
+namespace inferno::testing {
+
+struct ModelBackend {
+  std::unique_ptr<Backend> (*make)(int threads);
+  double float_weights, quantized_weights;  // relative L2 distance of logits from the reference
+  double decoded_weights;                   // ... from those of the same weights as plain floats
+  double parity;                            // ... from the same tokens in other chunks or batches
+  double expert_parity;                     // ... where another expert may be chosen
+  // Share of positions that may miss the tolerance in a mixture of experts, because rounding sent a token to
+  // another expert. They are printed.
+  double misrouted = 0.0;
+};
+
+const ModelBackend& model_backend();
+
+}  // namespace inferno::testing
