@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/describe_spec.h"
+#include "cli/model_options.h"
 #include "cli/printable.h"
 #include "cli/vocabulary_keys.h"
 #include "model/gguf_export.h"
