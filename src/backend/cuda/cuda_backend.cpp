@@ -172,6 +172,8 @@ AttendScratch CudaBackend::attend_scratch() {
 }
 
 void CudaBackend::prepare(const ModelSpec& spec, const Workload& largest) {
+  check(cudaStreamSynchronize(queue().stream));
+  graphs_.clear();
   packer_.finish();
   if (activations_ == DType::bf16) products_.reserve_expanded(packer_.expanded_bytes());
   for (const BlockSpec& block : spec.blocks) {
