@@ -116,7 +116,7 @@ Matrix Decoder::forward(const StepInputs& step, std::span<const KvLayer> cache) 
   return logits_.top(step.logit_rows.rows);
 }
 
-// Everything a recorded step depends on: its shapes and where its inputs and its cache lie. Decoders differ
+// Everything a recorded step depends on: its shapes, and where its inputs and its cache lie. Decoders differ
 // in their activations' address.
 std::uint64_t Decoder::replay_key(const StepInputs& step, std::span<const KvLayer> cache) const {
   std::uint64_t key = 0;
@@ -124,12 +124,25 @@ std::uint64_t Decoder::replay_key(const StepInputs& step, std::span<const KvLaye
     key = (key ^ value) * 0x9E3779B97F4A7C15u;
     key ^= key >> 29;
   };
-  mix(reinterpret_cast<std::uintptr_t>(residual_.data));
-  mix(reinterpret_cast<std::uintptr_t>(step.tokens.data));
-  mix(cache.empty() ? 0 : reinterpret_cast<std::uintptr_t>(cache.front().keys.data));
-  mix(static_cast<std::uint64_t>(step.tokens.rows));
-  mix(static_cast<std::uint64_t>(step.context_len.rows));
-  mix(static_cast<std::uint64_t>(step.logit_rows.rows));
+  const auto mix_matrix = [&mix](const Matrix& matrix) {
+    mix(reinterpret_cast<std::uintptr_t>(matrix.data));
+    mix(static_cast<std::uint64_t>(matrix.rows));
+    mix(static_cast<std::uint64_t>(matrix.cols));
+  };
+  mix_matrix(residual_);
+  for (const Matrix& input :
+       {step.tokens, step.positions, step.query_start, step.context_len, step.logit_rows}) {
+    mix_matrix(input);
+  }
+  for (const KvGroup& group : step.groups) {
+    mix_matrix(group.slots);
+    mix_matrix(group.block_table);
+  }
+  for (const KvLayer& layer : cache) {
+    mix_matrix(layer.keys);
+    mix_matrix(layer.values);
+  }
+  mix(static_cast<std::uint64_t>(step.block_size));
   return key;
 }
 

@@ -45,7 +45,8 @@ class Stream {
 class CudaBackend final : public Backend {
  public:
   CudaBackend(int device, DType activations)
-      : activations_(activations),
+      : device_(device),
+        activations_(activations),
         stream_(device, properties_),
         memory_(queue().stream),
         staging_(queue().stream),
@@ -75,19 +76,28 @@ class CudaBackend final : public Backend {
   }
 
   Buffer allocate(std::size_t bytes, std::string_view purpose) override {
+    enter_thread();
     return memory_.allocate(bytes, purpose);
   }
-  Weight pack(const HostWeight& source) override { return packer_.pack(source); }
+  Weight pack(const HostWeight& source) override {
+    enter_thread();
+    return packer_.pack(source);
+  }
   void prepare(const ModelSpec& spec, const Workload& largest) override;
   void upload(Matrix to, std::span<const std::byte> from) override {
     expects(from.size() <= to.bytes(), "upload fits its matrix");
+    enter_thread();
     staging_.upload(to.data, from);
   }
   void download(std::span<std::byte> to, Matrix from) override {
     expects(to.size() <= from.bytes(), "download asks for no more than the matrix has");
+    enter_thread();
     staging_.download(to, from.data);
   }
-  void replay(std::uint64_t key, const std::function<void()>& body) override { graphs_.replay(key, body); }
+  void replay(std::uint64_t key, const std::function<void()>& body) override {
+    enter_thread();
+    graphs_.replay(key, body);
+  }
 
   void embed(Matrix out, const Weight& table, Matrix tokens, float scale) override {
     if (out.rows > 0) cuda::embed(queue(), out, view(table), tokens, scale);
@@ -123,12 +133,20 @@ class CudaBackend final : public Backend {
 
  private:
   const Queue& queue() const { return stream_.queue(); }
+  // CUDA remembers the device for each thread, and the thread that computes is not the one that loaded. A
+  // step begins with an upload, so operations need not ask.
+  void enter_thread() const {
+    int current = -1;
+    check(cudaGetDevice(&current));
+    if (current != device_) check(cudaSetDevice(device_));
+  }
   AttendScratch attend_scratch();
   float* sampling_room(int vocab, int rows) {
     const auto at_once = static_cast<std::size_t>(std::min(rows, sample_rows_at_once));
     return reinterpret_cast<float*>(sampling_.at_least(at_once * sample_floats(vocab) * sizeof(float)));
   }
 
+  int device_;
   DType activations_;
   cudaDeviceProp properties_ = {};
   Stream stream_;
@@ -172,6 +190,8 @@ AttendScratch CudaBackend::attend_scratch() {
 }
 
 void CudaBackend::prepare(const ModelSpec& spec, const Workload& largest) {
+  check(cudaStreamSynchronize(queue().stream));
+  graphs_.clear();
   packer_.finish();
   if (activations_ == DType::bf16) products_.reserve_expanded(packer_.expanded_bytes());
   for (const BlockSpec& block : spec.blocks) {

@@ -23,9 +23,14 @@ class Inside {
 }  // namespace
 
 GraphCache::~GraphCache() {
+  clear();
+}
+
+void GraphCache::clear() {
   for (auto& [key, entry] : graphs_) {
     if (entry.graph != nullptr) cudaGraphExecDestroy(entry.graph);
   }
+  graphs_.clear();
 }
 
 void GraphCache::forget_oldest() {

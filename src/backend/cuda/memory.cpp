@@ -46,7 +46,6 @@ Buffer DeviceMemory::allocate(std::size_t bytes, std::string_view purpose) {
   }
   check(status);
   check(cudaMemsetAsync(data, 0, bytes, stream_));
-  ++allocations_;
   const auto [entry, fresh] = ledger_->try_emplace(std::string(purpose));
   entry->second += bytes;
   return Buffer(static_cast<std::byte*>(data), bytes,

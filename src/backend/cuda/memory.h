@@ -22,8 +22,6 @@ class DeviceMemory {
 
   // Zeroed. Error{device} with what is already taken, and for what, when there is not enough.
   Buffer allocate(std::size_t bytes, std::string_view purpose);
-  // How many allocations there have been.
-  std::uint64_t allocations() const { return allocations_; }
 
  private:
   using Ledger = std::map<std::string, std::size_t, std::less<>>;
@@ -31,7 +29,6 @@ class DeviceMemory {
 
   cudaStream_t stream_;
   std::shared_ptr<Ledger> ledger_;  // also held by every buffer, which takes itself off
-  std::uint64_t allocations_ = 0;
 };
 
 // A buffer that only grows: what operations need beside their arguments. Sized while loading.
