@@ -50,14 +50,15 @@ CLI::Option* add_switch(CLI::App& command, const std::string& names, std::option
   return command.add_flag_function(names, [&value](std::int64_t count) { value = count > 0; }, help);
 }
 
+std::string unpacked_if_builtin(const std::string& name) {
+  std::error_code ignored;
+  const bool is_builtin = name == builtin_name && !std::filesystem::exists(name, ignored);
+  return is_builtin ? builtin_model(Environment::of_process()).string() : name;
+}
+
 CLI::Option* add_model_argument(CLI::App& command, std::string& model) {
-  const auto unpacked = [](const std::string& name) {
-    std::error_code ignored;
-    const bool is_builtin = name == builtin_name && !std::filesystem::exists(name, ignored);
-    return is_builtin ? builtin_model(Environment::of_process()).string() : name;
-  };
   return command.add_option("MODEL", model, "a model directory, a .gguf file, or builtin")
-      ->transform(unpacked, "");
+      ->transform(unpacked_if_builtin, "");
 }
 
 std::unique_ptr<Backend> make_backend(const DeviceOptions& options) {

@@ -22,7 +22,10 @@ void add_device_options(CLI::App& command, DeviceOptions& options);
 CLI::Option* add_switch(CLI::App& command, const std::string& names, std::optional<bool>& value,
                         const std::string& help);
 
-// The MODEL argument: a directory or a .gguf file.
+// The name "builtin" becomes the folder of the built-in model; everything else stays as it is.
+std::string unpacked_if_builtin(const std::string& name);
+
+// The MODEL argument: a directory, a .gguf file, or "builtin".
 CLI::Option* add_model_argument(CLI::App& command, std::string& model);
 
 // `auto` is decided here, once, and the choice is said on stderr. "cuda" is CUDA or an error, never the CPU.

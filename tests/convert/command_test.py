@@ -45,6 +45,15 @@ class Convert(unittest.TestCase):
                               capture_output=True, text=True, check=True).stdout for model in (MODEL, self.file)]
         self.assertEqual(ids[0], ids[1])
 
+    def test_the_copy_of_the_built_in_model_says_the_same(self):
+        self.assertEqual(self.run_it("--type", "bf16", model="builtin").returncode, 0)
+        for stored in json.loads((DATA / "builtin_greedy.json").read_text())["prompts"]:
+            said = [subprocess.run([PROGRAM, "generate", "-m", model, "--chat", stored["prompt"], "--temperature", "0",
+                                    "--max-tokens", "60"], capture_output=True, text=True, check=True).stdout
+                    for model in ("builtin", self.file)]
+            self.assertEqual(said[0], said[1])
+            self.assertTrue(said[0].strip())
+
     def test_keeps_the_chat_template_and_how_to_sample(self):
         chatty = self.folder / "chatty"
         shutil.copytree(DATA / "models" / "qwen3", chatty)

@@ -9,6 +9,7 @@
 #include "chat/template_format.h"
 #include "cli/chat_format_loading.h"
 #include "cli/command.h"
+#include "cli/model_options.h"
 #include "cli/read_file.h"
 #include "cli/template_loading.h"
 #include "cli/tokenizer_loading.h"
@@ -123,7 +124,9 @@ void run(const TemplateOptions& options) {
 void chat_template(CLI::App& app) {
   CLI::App* command = app.add_subcommand("template", "Print the text a model is sent for a conversation");
   const auto options = std::make_shared<TemplateOptions>();
-  command->add_option("model", options->model, "Model directory, .gguf or .jinja file")->required();
+  command->add_option("model", options->model, "Model directory, .gguf or .jinja file")
+      ->required()
+      ->transform(unpacked_if_builtin, "");
   command->add_option("--messages", options->messages, "JSON object with \"messages\" and other variables")
       ->required();
   command->add_option("--now", options->now, "Local time the template sees, e.g. 2025-08-05T14:30:00");

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/model_options.h"
 #include "cli/standard_input.h"
 #include "cli/tokenizer_loading.h"
 
@@ -52,7 +53,9 @@ void run(const Options& options) {
 void detokenize(CLI::App& app) {
   CLI::App* command = app.add_subcommand("detokenize", "Print the text of token ids");
   const auto options = std::make_shared<Options>();
-  command->add_option("model", options->model, "A model directory, a tokenizer.json or a .gguf")->required();
+  command->add_option("model", options->model, "A model directory, a tokenizer.json or a .gguf")
+      ->required()
+      ->transform(unpacked_if_builtin, "");
   command->add_option("ids", options->ids, "Token ids; standard input when absent");
   command->add_flag("--no-special", options->no_special, "Leave special tokens out");
   command->callback([options] { run(*options); });

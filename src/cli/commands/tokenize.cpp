@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/model_options.h"
 #include "cli/standard_input.h"
 #include "cli/tokenizer_loading.h"
 
@@ -40,7 +41,9 @@ void tokenize(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("tokenize", "Print the token ids of a text (--text, or standard input)");
   const auto options = std::make_shared<Options>();
-  command->add_option("model", options->model, "A model directory, a tokenizer.json or a .gguf")->required();
+  command->add_option("model", options->model, "A model directory, a tokenizer.json or a .gguf")
+      ->required()
+      ->transform(unpacked_if_builtin, "");
   CLI::Option* text = command->add_option("--text", options->text, "The text; standard input when absent");
   command->add_flag("--no-special", options->no_special, "Add no begin and end tokens");
   command->add_flag("--plain", options->plain, "Treat control tokens in the text as ordinary characters");
