@@ -16,6 +16,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/output_path.h"
 #include "checkpoint/gguf_metadata.h"
 #include "checkpoint/gguf_types.h"
 
@@ -77,9 +78,9 @@ class Header {
 class PartialFile {
  public:
   explicit PartialFile(const std::filesystem::path& target)
-      : target_(target),
-        partial_(target),
-        folder_(target.parent_path().empty() ? "." : target.parent_path()) {
+      : target_(output_path(target)),
+        partial_(target_),
+        folder_(target_.parent_path().empty() ? "." : target_.parent_path()) {
     partial_ += fmt::format(".{}.partial", ::getpid());
     descriptor_ = ::open(folder_.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
     if (descriptor_ >= 0) return;

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/output_path.h"
 
 namespace inferno {
 namespace {
@@ -31,7 +32,8 @@ std::string header_of(const FloatMatrix& matrix) {
 void write_safetensors(const std::filesystem::path& path, const FloatMatrix& matrix) {
   expects(static_cast<std::size_t>(matrix.rows * matrix.cols) == matrix.values.size(),
           "the values fill the matrix");
-  std::filesystem::path partial = path;
+  const std::filesystem::path target = output_path(path);
+  std::filesystem::path partial = target;
   partial += fmt::format(".{}.partial", ::getpid());
   const auto give_up = [&](const char* what) {
     const int reason = errno;
@@ -50,7 +52,7 @@ void write_safetensors(const std::filesystem::path& path, const FloatMatrix& mat
              static_cast<std::streamsize>(matrix.values.size_bytes()));
   file.close();
   if (!file) give_up("write the file");
-  if (std::rename(partial.c_str(), path.c_str()) != 0) give_up("move the finished file there");
+  if (std::rename(partial.c_str(), target.c_str()) != 0) give_up("move the finished file there");
 }
 
 }  // namespace inferno

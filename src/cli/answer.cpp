@@ -14,7 +14,8 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 bool is_empty(const ReplyPart& part) {
   const auto* content = std::get_if<ContentDelta>(&part);
-  return content != nullptr && content->text.empty();
+  const auto* warning = std::get_if<ReplyWarning>(&part);
+  return (content != nullptr && content->text.empty()) || (warning != nullptr && warning->text.empty());
 }
 
 }  // namespace
@@ -77,7 +78,13 @@ std::vector<ReplyPart> AnswerReader::kept(std::vector<ReplyPart> parts) {
           } else if constexpr (std::is_same_v<Delta, ToolCallDelta>) {
             keep_call(delta);
           } else {
-            answer_.warnings.push_back(delta.text);
+            // Once each: a model that breaks its protocol does so again and again.
+            auto& known = answer_.warnings;
+            if (std::ranges::find(known, delta.text) != known.end()) {
+              delta.text.clear();
+            } else {
+              known.push_back(delta.text);
+            }
           }
         },
         part);

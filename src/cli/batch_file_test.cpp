@@ -49,7 +49,7 @@ TEST(BatchFile, TellsWhatIsWrongWithALineAndGoesOn) {
   EXPECT_EQ(lines[2].id, "x");
   EXPECT_EQ(lines[3].error, "line 4: expected either \"prompt\" or \"messages\"");
   EXPECT_EQ(lines[4].error, "line 5: expected either \"prompt\" or \"messages\"");
-  EXPECT_EQ(lines[5].error, "line 6: top_p: expected a number from 0 to 1, found 2");
+  EXPECT_EQ(lines[5].error, "line 6: top_p: expected a number from 1e-06 to 1, found 2");
   EXPECT_EQ(lines[6].error, "");
 }
 

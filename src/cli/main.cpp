@@ -1,8 +1,10 @@
 // Arguments in, one try/catch, exit codes out.
 #include <cstdio>
 #include <exception>
+#include <iostream>
 #include <new>
 #include <string>
+#include <system_error>
 
 #include "cli/command.h"
 #include "cli/report_error.h"
@@ -17,6 +19,14 @@ int report(const Error& error) {
   return exit_code(error.kind());
 }
 
+// A result that could not be written is not a success.
+int flushed() {
+  std::cout.flush();
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout) return 0;
+  return report(Error(ErrorKind::io, "standard output: cannot write all of the result",
+                      {.why = "the disk is full, or what reads it has gone", .next = {}}));
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Inferno runs open language models on this machine.", "inferno");
   app.set_version_flag("--version", std::string(version));
@@ -28,14 +38,17 @@ int run(int argc, char** argv) {
     return left.get_exit_code();  // a command that has said everything itself
   } catch (const CLI::ParseError& error) {
     // Help and version leave through here too; everything else is the caller's mistake.
-    if (error.get_exit_code() == 0) return app.exit(error);
+    if (error.get_exit_code() == 0) {
+      app.exit(error);
+      return flushed();
+    }
     const std::string name =
         app.get_subcommands().empty() ? "" : app.get_subcommands().front()->get_name() + " ";
     return report(
         Error(ErrorKind::invalid_request, error.what(), {.why = {}, .next = "inferno " + name + "--help"}));
   }
   if (app.get_subcommands().empty()) std::fputs(app.help().c_str(), stdout);
-  return 0;
+  return flushed();
 }
 
 }  // namespace
@@ -48,6 +61,8 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     return report(Error(ErrorKind::io, "out of memory",
                         {.why = {}, .next = "free some memory, or choose a smaller model"}));
+  } catch (const std::system_error& error) {
+    return report(Error(ErrorKind::io, error.what()));
   } catch (const std::exception& error) {
     return report(Error(ErrorKind::internal, error.what()));
   }

@@ -28,6 +28,7 @@ struct Field {
 };
 
 constexpr double largest = std::numeric_limits<int>::max();
+constexpr double smallest_share = 1e-6;  // of the probability; nothing at all cannot be chosen from
 constexpr std::size_t most_stops = 16, longest_stop = 256, most_biases = 1024;
 
 // Also the order of help and /show.
@@ -46,7 +47,7 @@ const std::vector<Field>& fields() {
       {{"top_k", {}, "only the K likeliest tokens; 0: all"}, &Settings::top_k, -1, largest},
       {{"top_p", {}, "only the likeliest tokens that together have this probability; 1: all"},
        &Settings::top_p,
-       0,
+       smallest_share,
        1},
       {{"min_p", {}, "only tokens at least this probable relative to the likeliest; 0: all"},
        &Settings::min_p,
@@ -54,7 +55,7 @@ const std::vector<Field>& fields() {
        1},
       {{"typical_p", {"typical"}, "only the most typical tokens that together have this probability; 1: all"},
        &Settings::typical_p,
-       0,
+       smallest_share,
        1},
       {{"repeat_penalty", {"repetition_penalty"}, "above 1: tokens that occurred become less likely"},
        &Settings::repeat_penalty,

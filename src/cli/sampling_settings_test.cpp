@@ -67,7 +67,7 @@ TEST(SamplingSettings, ComeFromJsonUnderTheSameNames) {
 
 TEST(SamplingSettings, NameWhatIsWrong) {
   EXPECT_EQ(refusal("temperature", "hot"), "temperature: expected a number from 0 to 100, found \"hot\"");
-  EXPECT_EQ(refusal("top_p", 1.5), "top_p: expected a number from 0 to 1, found 1.5");
+  EXPECT_EQ(refusal("top_p", 1.5), "top_p: expected a number from 1e-06 to 1, found 1.5");
   EXPECT_EQ(refusal("top_k", 1.5), "top_k: expected a whole number from -1 to 2147483647, found 1.5");
   EXPECT_EQ(refusal("max_tokens", 0), "max_tokens: expected at least 1, or -1 for no limit, found 0");
   EXPECT_NE(refusal("stop", Json::array({""})), "");

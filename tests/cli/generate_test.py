@@ -46,6 +46,16 @@ class Scene(unittest.TestCase):
 
 
 class Prompts(Scene):
+    def test_contradictions_and_empty_names_are_refused(self):
+        run("hi", "-m", "", code=2)
+        (self.path / "lines.jsonl").write_text('{"prompt": "a"}\n')
+        run("hi", "-m", models.LLAMA, "--batch", self.path / "lines.jsonl", code=2)
+
+    def test_a_result_that_cannot_be_written_is_an_error(self):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([PROGRAM, "tokenize", models.LLAMA, "--text", "hi"], stdout=full, stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 6)
+
     def test_come_as_argument_option_file_and_standard_input(self):
         (self.path / "prompt.txt").write_text("Hello there")
         limit = ("-n", "5", *GREEDY)

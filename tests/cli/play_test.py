@@ -195,7 +195,7 @@ class Talking(Scene):
         terminal.send("/set temperature 0.5\r")
         terminal.wait_for("temperature is 0.5")
         terminal.send("/set top_p 7\r")
-        terminal.wait_for("error: top_p: expected a number from 0 to 1, found 7")
+        terminal.wait_for("error: top_p: expected a number from 1e-06 to 1, found 7")
         terminal.send("/show\r")
         shown = terminal.wait_for(r"system    Be brief\.\nturns     0[\s\S]*temperature +0\.5[\s\S]*think +not set")
         self.assertIn("chat_template.jinja", terminal.screen.text())

@@ -7,7 +7,7 @@
 namespace inferno {
 
 std::unique_ptr<Backend> make_cuda_backend(int /*device*/) {
-  fail(ErrorKind::unsupported, "--device cuda: there is no CUDA backend in this program",
+  fail(ErrorKind::device, "--device cuda: there is no CUDA backend in this program",
        {.why = "it was built without nvcc, or without -DINFERNO_CUDA=ON",
         .next = "build with `cmake --preset cuda`, or use --device cpu"});
 }

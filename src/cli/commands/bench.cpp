@@ -46,7 +46,8 @@ RandomWeights parse_weights(std::string_view text) {
 
 std::unique_ptr<Checkpoint> open(const BenchOptions& options, BenchReport& report) {
   if (options.shape.empty()) {
-    report.model = options.model;
+    const bool is_builtin = options.model == builtin_model(Environment::of_process()).string();
+    report.model = is_builtin ? std::string(builtin_name) : options.model;
     report.weights = "as stored";
     return open_checkpoint(options.model);
   }

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/output_path.h"
 #include "cli/command.h"
 #include "cli/describe_spec.h"
 #include "cli/model_options.h"
@@ -50,7 +51,7 @@ WeightFormat format_for(const std::string& option, std::string name) {
 }
 
 void require_free(const ConvertOptions& options) {
-  const fs::path output = options.output;
+  const fs::path output = output_path(options.output);
   if (fs::is_directory(output)) {
     fail(ErrorKind::invalid_request,
          fmt::format("{}: expected a file to write, found a folder", options.output));

@@ -140,6 +140,10 @@ void run(GenerateOptions& options) {
     fail(ErrorKind::invalid_request, "--logprobs needs --json",
          {.why = "text has no place for them", .next = {}});
   }
+  if (is_batch && (options.has_argument || options.has_prompt || !options.file.empty())) {
+    fail(ErrorKind::invalid_request, "--batch and a prompt: expected one of them",
+         {.why = "each line of the batch file has a prompt of its own", .next = {}});
+  }
   if (!options.system.empty()) options.chat = true;
   // The prompt first: a mistake there should not cost the time to load a model.
   std::optional<TextRequest> request;
@@ -161,8 +165,12 @@ void add_input_options(CLI::App& command, GenerateOptions& options) {
   CLI::Option* argument = command.add_option("PROMPT", options.argument, "the text to continue; - for stdin");
   CLI::Option* prompt = command.add_option("-p,--prompt", options.prompt, "the same, as an option");
   command.add_option("-f,--file", options.file, "the same, from a file");
-  command.add_option("-m,--model", options.model,
-                     "a model directory, a .gguf file, or the name of a model on this machine");
+  command
+      .add_option("-m,--model", options.model,
+                  "a model directory, a .gguf file, or the name of a model on this machine")
+      ->check([](const std::string& name) {
+        return name.empty() ? "expected a model, found an empty name" : "";
+      });
   command.add_flag("--chat", options.chat, "the prompt is a message, put into the model's chat template");
   command.add_option("--system", options.system, "the system prompt; implies --chat");
   command.add_option("--reasoning-effort", options.request.reasoning_effort,
