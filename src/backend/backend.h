@@ -68,6 +68,14 @@ struct Norm {
   Matrix gain, bias;  // f32 [1, width]; bias is empty for rms
 };
 
+// What follows a branch: residual += scale * branch, then out = norm(residual).
+struct AfterBranch {
+  Matrix out, residual, branch;
+  float scale = 1.0f;
+  const Norm* norm = nullptr;
+  const Linear* router = nullptr;  // which mix_experts will read `out` with next, if that is what comes
+};
+
 struct KvLayer {
   Matrix keys, values;  // [blocks * block_size, kv_heads * head_dim]
 };
@@ -178,6 +186,22 @@ class Backend {
     activate(out, wide, activation);
   }
   virtual void mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights) = 0;
+  // Three pairs of operations as one, for backends that do less work then. What `branch` holds afterwards is
+  // not defined, and `out` may be finished only by the operation that reads it: linear, linear_activated,
+  // linear_add_norm, mix_experts, mix_experts_add_norm and take_rows know how.
+  virtual void linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights) {
+    linear(then.branch, in, weights);
+    add_norm(then.out, then.residual, then.branch, then.scale, *then.norm);
+  }
+  virtual void mix_experts_add_norm(const AfterBranch& then, Matrix in, const MoeMlp& spec,
+                                    const MoeWeights& weights) {
+    mix_experts(then.branch, in, spec, weights);
+    add_norm(then.out, then.residual, then.branch, then.scale, *then.norm);
+  }
+  virtual void rotate_and_attend(Matrix out, Matrix qkv, Matrix rope_table, const AttentionCall& call) {
+    rotate_and_store(qkv, rope_table, call);
+    attend(out, qkv, call);
+  }
   // out[r] = in[rows[r]]
   virtual void take_rows(Matrix out, Matrix in, Matrix rows) = 0;
   // Draws a token for each row of logits, which may be overwritten. out is i32 [rows, sample_columns(N)]

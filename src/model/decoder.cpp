@@ -148,46 +148,89 @@ std::uint64_t Decoder::replay_key(const StepInputs& step, std::span<const KvLaye
 
 void Decoder::queue(const StepInputs& step, std::span<const KvLayer> cache) {
   const int tokens = step.tokens.rows;
-  const Matrix residual = residual_.top(tokens);
-  const Matrix normed = normed_.top(tokens);
-  const Matrix branch = branch_.top(tokens);
-  const float scale = spec_.residual_scale;
-
+  const Matrix residual = residual_.top(tokens), normed = normed_.top(tokens);
   backend_.embed(residual, *weights_.embedding, step.tokens, spec_.embedding_scale);
   std::visit([&](const auto& positions) { place(positions, step); }, spec_.positions);
-
-  Matrix delta = {};  // the branch output not yet added to the residual stream
+  backend_.add_norm(normed, residual, {}, spec_.residual_scale, norm_before(0));
   for (std::size_t layer = 0; layer < spec_.blocks.size(); ++layer) {
-    const BlockSpec& spec = spec_.blocks[layer];
-    const BlockWeights& block = weights_.blocks[layer];
-    backend_.add_norm(normed, residual, delta, scale, block.attention_norm);
-    attention(layer, step, cache[layer]);
-    if (spec.parallel) {
-      if (std::holds_alternative<MoeMlp>(spec.mlp)) {
-        backend_.add_norm(routed_.top(tokens), residual, {}, scale, block.attention_norm);
-      }
-      backend_.add_norm({}, residual, branch, scale, {});
-      delta = mlp_branch_.top(tokens);
-    } else {
-      const bool routes = std::holds_alternative<MoeMlp>(spec.mlp);
-      backend_.add_norm(routes ? routed_.top(tokens) : normed, residual, branch, scale, block.mlp_norm);
-      delta = branch;
-    }
-    std::visit([&](const auto& mlp_spec) { mlp(mlp_spec, block, delta); }, spec.mlp);
+    const Matrix attended = attention(layer, step, cache[layer]);
+    const auto finish = [&](const auto& mlp) {
+      spec_.blocks[layer].parallel ? parallel_block(mlp, layer, attended)
+                                   : serial_block(mlp, layer, attended);
+    };
+    std::visit(finish, spec_.blocks[layer].mlp);
   }
-
-  backend_.add_norm(normed, residual, delta, scale, weights_.final_norm);
-  const Matrix last = last_.top(step.logit_rows.rows);
   if (step.logit_rows.rows == 0) return;
-  backend_.take_rows(last, normed, step.logit_rows);
-  backend_.linear(logits_.top(step.logit_rows.rows), last, weights_.head);
+  const Matrix logits = logits_.top(step.logit_rows.rows);
+  if (tokens == 1) return backend_.linear(logits, normed, weights_.head);  // the only row is the one wanted
+  const Matrix wanted = last_.top(step.logit_rows.rows);
+  backend_.take_rows(wanted, normed, step.logit_rows);
+  backend_.linear(logits, wanted, weights_.head);
+}
+
+const Norm& Decoder::norm_before(std::size_t layer) const {
+  return layer < weights_.blocks.size() ? weights_.blocks[layer].attention_norm : weights_.final_norm;
+}
+
+// Attention has read norm(residual); the MLP reads norm(residual + attention).
+void Decoder::serial_block(const DenseMlp& spec, std::size_t layer, Matrix attended) {
+  const BlockWeights& weights = weights_.blocks[layer];
+  const auto& dense = std::get<DenseWeights>(weights.mlp);
+  AfterBranch then = {.out = normed_.top(attended.rows),
+                      .residual = residual_.top(attended.rows),
+                      .branch = branch_.top(attended.rows),
+                      .scale = spec_.residual_scale,
+                      .norm = &weights.mlp_norm};
+  backend_.linear_add_norm(then, attended, weights.attention_out);
+  const Matrix activated = widen(spec, dense, attended.rows);
+  then.norm = &norm_before(layer + 1);
+  backend_.linear_add_norm(then, activated, dense.down);
+}
+
+void Decoder::serial_block(const MoeMlp& spec, std::size_t layer, Matrix attended) {
+  const BlockWeights& weights = weights_.blocks[layer];
+  const auto& experts = std::get<MoeWeights>(weights.mlp);
+  AfterBranch then = {.out = routed_.top(attended.rows),
+                      .residual = residual_.top(attended.rows),
+                      .branch = branch_.top(attended.rows),
+                      .scale = spec_.residual_scale,
+                      .norm = &weights.mlp_norm,
+                      .router = &experts.router};
+  backend_.linear_add_norm(then, attended, weights.attention_out);
+  then.out = normed_.top(attended.rows);
+  then.norm = &norm_before(layer + 1);
+  then.router = nullptr;
+  backend_.mix_experts_add_norm(then, routed_.top(attended.rows), spec, experts);
+}
+
+// Attention and the MLP read the same norm(residual).
+void Decoder::parallel_block(const DenseMlp& spec, std::size_t layer, Matrix attended) {
+  const BlockWeights& weights = weights_.blocks[layer];
+  const auto& dense = std::get<DenseWeights>(weights.mlp);
+  const Matrix residual = residual_.top(attended.rows), branch = branch_.top(attended.rows);
+  const Matrix out = mlp_branch_.top(attended.rows);
+  backend_.linear(branch, attended, weights.attention_out);
+  backend_.add_norm({}, residual, branch, spec_.residual_scale, {});
+  backend_.linear(out, widen(spec, dense, attended.rows), dense.down);
+  backend_.add_norm(normed_.top(attended.rows), residual, out, spec_.residual_scale, norm_before(layer + 1));
+}
+
+void Decoder::parallel_block(const MoeMlp& spec, std::size_t layer, Matrix attended) {
+  const BlockWeights& weights = weights_.blocks[layer];
+  const Matrix residual = residual_.top(attended.rows), branch = branch_.top(attended.rows);
+  const Matrix routed = routed_.top(attended.rows), out = mlp_branch_.top(attended.rows);
+  backend_.linear(branch, attended, weights.attention_out);
+  backend_.add_norm(routed, residual, {}, spec_.residual_scale, weights.attention_norm);
+  backend_.add_norm({}, residual, branch, spec_.residual_scale, {});
+  backend_.mix_experts(out, routed, spec, std::get<MoeWeights>(weights.mlp));
+  backend_.add_norm(normed_.top(attended.rows), residual, out, spec_.residual_scale, norm_before(layer + 1));
 }
 
 void Decoder::place(const LearnedPositions&, const StepInputs& step) {
   backend_.add_positions(residual_.top(step.tokens.rows), *weights_.positions, step.positions);
 }
 
-void Decoder::attention(std::size_t layer, const StepInputs& step, KvLayer cache) {
+Matrix Decoder::attention(std::size_t layer, const StepInputs& step, KvLayer cache) {
   const int tokens = step.tokens.rows;
   const AttentionSpec& spec = spec_.blocks[layer].attention;
   const BlockWeights& weights = weights_.blocks[layer];
@@ -196,21 +239,15 @@ void Decoder::attention(std::size_t layer, const StepInputs& step, KvLayer cache
   const Matrix attended = attended_.reshaped(tokens, spec.heads * spec.head_dim);
   const AttentionCall call = {spec, weights.attention, step, step.groups[group_of_layer_[layer]], cache};
   backend_.linear(qkv, normed_.top(tokens), weights.qkv);
-  backend_.rotate_and_store(qkv, rope_table_, call);
-  backend_.attend(attended, qkv, call);
-  backend_.linear(branch_.top(tokens), attended, weights.attention_out);
+  backend_.rotate_and_attend(attended, qkv, rope_table_, call);
+  return attended;
 }
 
-void Decoder::mlp(const DenseMlp& spec, const BlockWeights& weights, Matrix out) {
-  const auto& dense = std::get<DenseWeights>(weights.mlp);
-  const Matrix wide = wide_.reshaped(out.rows, spec.hidden * (spec.activation.gated ? 2 : 1));
-  const Matrix activated = activated_.reshaped(out.rows, spec.hidden);
-  backend_.linear_activated(activated, wide, normed_.top(out.rows), dense.up, spec.activation);
-  backend_.linear(out, activated, dense.down);
-}
-
-void Decoder::mlp(const MoeMlp& spec, const BlockWeights& weights, Matrix out) {
-  backend_.mix_experts(out, routed_.top(out.rows), spec, std::get<MoeWeights>(weights.mlp));
+Matrix Decoder::widen(const DenseMlp& spec, const DenseWeights& weights, int tokens) {
+  const Matrix wide = wide_.reshaped(tokens, spec.hidden * (spec.activation.gated ? 2 : 1));
+  const Matrix activated = activated_.reshaped(tokens, spec.hidden);
+  backend_.linear_activated(activated, wide, normed_.top(tokens), weights.up, spec.activation);
+  return activated;
 }
 
 }  // namespace inferno

@@ -32,9 +32,13 @@ class Decoder {
   // One overload per alternative of a spec variant: a new kind does not compile until it is handled.
   void place(const Rope&, const StepInputs&) {}  // rotated inside attention
   void place(const LearnedPositions&, const StepInputs& step);
-  void mlp(const DenseMlp& spec, const BlockWeights& weights, Matrix out);
-  void mlp(const MoeMlp& spec, const BlockWeights& weights, Matrix out);
-  void attention(std::size_t layer, const StepInputs& step, KvLayer cache);
+  void serial_block(const DenseMlp& spec, std::size_t layer, Matrix attended);
+  void serial_block(const MoeMlp& spec, std::size_t layer, Matrix attended);
+  void parallel_block(const DenseMlp& spec, std::size_t layer, Matrix attended);
+  void parallel_block(const MoeMlp& spec, std::size_t layer, Matrix attended);
+  Matrix attention(std::size_t layer, const StepInputs& step, KvLayer cache);
+  Matrix widen(const DenseMlp& spec, const DenseWeights& weights, int tokens);
+  const Norm& norm_before(std::size_t layer) const;  // the final one behind the last layer
   void allocate_activations();
   void queue(const StepInputs& step, std::span<const KvLayer> cache);
   std::uint64_t replay_key(const StepInputs& step, std::span<const KvLayer> cache) const;

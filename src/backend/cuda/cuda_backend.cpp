@@ -106,6 +106,7 @@ class CudaBackend final : public Backend {
     if (x.rows > 0) add_rows(queue(), x, view(table), positions);
   }
   void add_norm(Matrix out, Matrix residual, Matrix delta, float scale, const Norm& norm) override {
+    products_.single().forget(out);
     if (residual.rows > 0) cuda::add_norm(queue(), out, residual, delta, scale, norm);
   }
   void linear(Matrix out, Matrix in, const Linear& weights) override { products_.linear(out, in, weights); }
@@ -113,6 +114,7 @@ class CudaBackend final : public Backend {
     if (qkv.rows > 0) cuda::rotate_and_store(queue(), qkv, rope_table, call);
   }
   void attend(Matrix out, Matrix qkv, const AttentionCall& call) override;
+  void rotate_and_attend(Matrix out, Matrix qkv, Matrix rope_table, const AttentionCall& call) override;
   void activate(Matrix out, Matrix in, const ActivationSpec& activation) override {
     if (out.rows > 0) cuda::activate(queue(), out, in, activation);
   }
@@ -123,7 +125,15 @@ class CudaBackend final : public Backend {
   void mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights) override {
     products_.mix_experts(out, in, spec, weights);
   }
+  void linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights) override {
+    products_.linear_add_norm(then, in, weights);
+  }
+  void mix_experts_add_norm(const AfterBranch& then, Matrix in, const MoeMlp& spec,
+                            const MoeWeights& weights) override {
+    products_.mix_experts_add_norm(then, in, spec, weights);
+  }
   void take_rows(Matrix out, Matrix in, Matrix rows) override {
+    products_.single().finish(in);
     if (out.rows > 0) cuda::take_rows(queue(), out, in, rows);
   }
   void sample(Matrix out, Matrix logits, const SamplingInputs& inputs) override {
@@ -200,6 +210,7 @@ void CudaBackend::prepare(const ModelSpec& spec, const Workload& largest) {
     }
   }
   attend_scratch();
+  products_.single().reserve();
   if (largest.logit_rows > 0) sampling_room(spec.vocab, largest.logit_rows);
   check(cudaStreamSynchronize(queue().stream));
 }
@@ -212,6 +223,15 @@ void CudaBackend::attend(Matrix out, Matrix qkv, const AttentionCall& call) {
   } else {
     attend_rows(queue(), out, qkv, call, attend_scratch());
   }
+}
+
+void CudaBackend::rotate_and_attend(Matrix out, Matrix qkv, Matrix rope_table, const AttentionCall& call) {
+  if (out.rows > 0 && activations_ == DType::bf16 &&
+      takes_decode(call.spec, rope_table, call.step, call.cache.keys.dtype)) {
+    return attend_decode(queue(), out, qkv, rope_table, call, attend_scratch());
+  }
+  rotate_and_store(qkv, rope_table, call);
+  attend(out, qkv, call);
 }
 
 CudaBuild this_build() {

@@ -68,8 +68,21 @@ void Products::reserve_experts(const MoeMlp& spec, int width, std::int64_t token
   between_.at_least(measure.used());
 }
 
+void Products::mix_experts_add_norm(const AfterBranch& then, Matrix in, const MoeMlp& spec,
+                                    const MoeWeights& weights) {
+  if (in.rows == 0) return;
+  reserve_experts(spec, in.cols, in.rows);
+  Parts parts(between_.at_least(0));
+  const Mixture mixture = divide(parts, spec, in.cols, in.rows);
+  if (in.rows == 1 && single_.mix_experts_add_norm(then, in, mixture.hidden, spec, weights)) return;
+  mix_experts(then.branch, in, spec, weights);
+  single_.forget(then.out);
+  add_norm(queue_, then.out, then.residual, then.branch, then.scale, *then.norm);
+}
+
 void Products::mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights) {
   if (in.rows == 0) return;
+  single_.finish(in);
   reserve_experts(spec, in.cols, in.rows);
   Parts parts(between_.at_least(0));
   const Mixture mixture = divide(parts, spec, in.cols, in.rows);

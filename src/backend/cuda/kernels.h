@@ -48,6 +48,10 @@ struct AttendScratch {
 constexpr int attend_most_splits = 32;
 void attend_rows(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall& call,
                  const AttendScratch& scratch);
+// One new token for each sequence, its rotation included: only what takes_decode() accepts.
+bool takes_decode(const AttentionSpec& spec, Matrix rope_table, const StepInputs& step, DType cache);
+void attend_decode(const Queue& queue, Matrix out, Matrix qkv, Matrix rope_table, const AttentionCall& call,
+                   const AttendScratch& scratch);
 // Tiles of 64 queries with tensor cores; bf16 only, and only what takes_tiles() accepts.
 bool takes_tiles(const AttentionSpec& spec);
 void attend_tiles(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall& call);

@@ -52,6 +52,8 @@ void Products::linear(Matrix out, Matrix in, const Linear& weights) {
                      .bias_stride = weights.bias.cols};
   std::vector<WeightView> parts;
   for (const Weight* weight : weights.parts) parts.push_back(view(*weight));
+  const auto streams = [&](const WeightView& part) { return single_.takes(in, part); };
+  if (!std::ranges::all_of(parts, streams)) single_.finish(in);
   for (std::size_t first = 0; first < parts.size();) {
     const WeightView& weight = parts[first];
     std::size_t end = first + 1;
@@ -60,8 +62,11 @@ void Products::linear(Matrix out, Matrix in, const Linear& weights) {
     while (few && end < parts.size() && end - first < gemv_most_parts && same_kernel(parts[end], weight)) {
       columns += parts[end++].rows;
     }
-    if (few) {
-      gemv(queue_, std::span(parts).subspan(first, end - first), product);
+    const auto group = std::span(parts).subspan(first, end - first);
+    if (streams(weight)) {
+      stream_linear(queue_, group, out, product.column, single_.input(in), product.bias);
+    } else if (few) {
+      gemv(queue_, group, product);
     } else if (narrow && weight.cols % 8 == 0 && out.rows > generic_tokens) {
       multiply_expanded(out, in, weight, product);
     } else {
@@ -81,6 +86,12 @@ void Products::linear_activated(Matrix out, Matrix wide, Matrix in, const Linear
                     activation.gated && parts.size() <= 2 && has_gemv(parts.front()) &&
                     same_kernel(parts.front(), parts.back()) &&
                     parts.front().rows * static_cast<int>(parts.size()) == 2 * out.cols;
+  if (fits && single_.takes(in, parts.front())) {
+    stream_gated(queue_, parts, out, single_.input(in), reinterpret_cast<const float*>(weights.bias.data),
+                 activation);
+    return;
+  }
+  single_.finish(in);
   if (!fits) {
     linear(wide, in, weights);
     if (out.rows > 0) activate(queue_, out, wide, activation);
@@ -91,6 +102,13 @@ void Products::linear_activated(Matrix out, Matrix wide, Matrix in, const Linear
                            .bias = reinterpret_cast<const float*>(weights.bias.data),
                            .bias_stride = weights.bias.cols};
   gemv_gated(queue_, parts, product, {}, activation);
+}
+
+void Products::linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights) {
+  if (activations_ == DType::bf16 && single_.linear_add_norm(then, in, weights)) return;
+  linear(then.branch, in, weights);
+  single_.forget(then.out);
+  if (then.residual.rows > 0) add_norm(queue_, then.out, then.residual, then.branch, then.scale, *then.norm);
 }
 
 std::string product_name(WeightFormat format, int tokens, DType activations) {

@@ -6,6 +6,7 @@
 #include "backend/backend.h"
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/memory.h"
+#include "backend/cuda/single_token.h"
 
 namespace inferno::cuda {
 
@@ -16,12 +17,18 @@ class Products {
       : queue_(queue),
         activations_(activations),
         expanded_(memory, "decoded weights"),
-        between_(memory, "expert activations") {}
+        between_(memory, "expert activations"),
+        single_(queue, memory) {}
 
   void linear(Matrix out, Matrix in, const Linear& weights);
   void linear_activated(Matrix out, Matrix wide, Matrix in, const Linear& weights,
                         const ActivationSpec& activation);
   void mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights);
+
+  void linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights);
+  void mix_experts_add_norm(const AfterBranch& then, Matrix in, const MoeMlp& spec,
+                            const MoeWeights& weights);
+  SingleToken& single() { return single_; }
 
   // Sizes the workspaces for steps of so many tokens.
   void reserve_expanded(std::size_t bytes) { expanded_.at_least(bytes); }
@@ -42,6 +49,7 @@ class Products {
   const Queue& queue_;
   DType activations_;
   Workspace expanded_, between_;
+  SingleToken single_;
 };
 
 // The kernel's name: what doctor and bench print.

@@ -59,28 +59,29 @@ struct SplitQ8_0 {
   }
 };
 
-// A word of eight MXFP4 codes as bf16 pairs of value * 2^-126, in order. Each half of the word holds four
-// codes with their bits where few instructions find them: sign at 15 and magnitude at 8 to 6 for the first,
-// three bits lower for the second, six for the third; the fourth has 10 and 14, 13, 11.
+// A word of eight MXFP4 codes, each half of it four: the signs of codes 0, 2, 3 and 1 at bits 15 to 12, then
+// the magnitudes of codes 0 to 3, three bits each. Magnitudes are where f16 has the end of its exponent and
+// the start of its mantissa after one shift: f16 pairs of value * 2^-14, in order.
+__device__ inline void spread_mxfp4_f16(std::uint32_t (&out)[4], std::uint32_t word) {
+  out[0] = word & 0x8E008E00u;
+  out[1] = (word << 3) & 0x8E008E00u;
+  out[2] = ((word << 6) & 0x0E000E00u) | ((word << 1) & 0x80008000u);
+  out[3] = ((word << 9) & 0x0E000E00u) | ((word << 2) & 0x80008000u);
+}
+// bf16 pairs of value * 2^-126.
 __device__ inline void spread_mxfp4(std::uint32_t (&out)[4], std::uint32_t word) {
-  out[0] = word & 0x81C081C0u;
-  out[1] = (word << 3) & 0x81C081C0u;
-  out[2] = (word << 6) & 0x81C081C0u;
-  out[3] = ((word >> 6) & 0x01800180u) | ((word >> 5) & 0x00400040u) | ((word << 5) & 0x80008000u);
+  out[0] = ((word >> 3) & 0x01C001C0u) | (word & 0x80008000u);
+  out[1] = (word & 0x01C001C0u) | ((word << 3) & 0x80008000u);
+  out[2] = ((word << 3) & 0x01C001C0u) | ((word << 1) & 0x80008000u);
+  out[3] = ((word << 6) & 0x01C001C0u) | ((word << 2) & 0x80008000u);
 }
 
 // The inverse, for packing: where code number `place` (0 to 7) of a word goes.
 __device__ inline std::uint32_t place_mxfp4(std::uint32_t code, int place) {
   const std::uint32_t magnitude = code & 7u, sign = code >> 3;
-  const int half = place % 2 * 16;
-  std::uint32_t bits = 0;
-  switch (place / 2) {
-    case 0: bits = magnitude << 6 | sign << 15; break;
-    case 1: bits = magnitude << 3 | sign << 12; break;
-    case 2: bits = magnitude | sign << 9; break;
-    default: bits = (magnitude >> 1) << 13 | (magnitude & 1u) << 11 | sign << 10; break;
-  }
-  return bits << half;
+  const int pair = place / 2, half = place % 2 * 16;
+  const int sign_bit = pair == 0 ? 15 : pair == 1 ? 12 : pair == 2 ? 14 : 13;
+  return (magnitude << (9 - 3 * pair) | sign << sign_bit) << half;
 }
 
 // 2^126 times the block's scale as a bf16 pair: exponents up to 128 fit, i.e. scales up to 2.

@@ -1,0 +1,80 @@
+// Hopper's background copies from global to shared memory, and the barriers that say when they have arrived
+// and when their room is free again. Only kernels that never start on older devices may call these.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "backend/cuda/device/mma.cuh"
+
+namespace inferno::cuda {
+
+using Barrier = std::uint64_t;  // in shared memory
+
+__device__ inline void start_barrier(Barrier* barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals)
+               : "memory");
+}
+
+// Makes barriers just started visible to the copy engine; the threads still have to synchronize.
+__device__ inline void publish_barriers() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
+}
+
+__device__ inline void arrive(Barrier* barrier) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
+#endif
+}
+
+// Arrives, and holds the phase open until so many bytes have come.
+__device__ inline void arrive_expecting(Barrier* barrier, std::uint32_t bytes) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
+               "r"(bytes)
+               : "memory");
+#endif
+}
+
+__device__ inline bool has_passed(Barrier* barrier, std::uint32_t parity) {
+  std::uint32_t passed = 1;
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+      : "=r"(passed)
+      : "r"(shared_address(barrier)), "r"(parity)
+      : "memory");
+#endif
+  return passed != 0;
+}
+__device__ inline void wait(Barrier* barrier, std::uint32_t parity) {
+  while (!has_passed(barrier, parity)) {}
+}
+
+// Addresses and size are multiples of 16.
+__device__ inline void bulk_copy(void* to, const void* from, std::uint32_t bytes, Barrier* arrival) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+          shared_address(to)),
+      "l"(from), "r"(bytes), "r"(shared_address(arrival))
+      : "memory");
+#endif
+}
+
+// A stage of a ring, and the parity of the phase that is waited for there.
+struct RingPlace {
+  int stage = 0;
+  std::uint32_t parity = 0;
+  __device__ void advance(int stages) {
+    if (++stage == stages) {
+      stage = 0;
+      parity ^= 1u;
+    }
+  }
+};
+
+}  // namespace inferno::cuda

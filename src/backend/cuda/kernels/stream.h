@@ -1,0 +1,71 @@
+// Products of one token: weights stream through a ring of shared memory in background copies that start
+// before the kernel ahead has finished, and whatever follows the product is done where its sums are.
+// Hopper and later. docs/kernels.md draws the ring.
+#pragma once
+
+#include "backend/cuda/kernels.h"
+
+namespace inferno::cuda {
+
+// Rows that still have to be multiplied by 1 / rms. The squares were summed in parts.
+struct DelayedNorm {
+  const float* squares = nullptr;  // null: nothing is missing
+  int parts = 0, width = 1;
+  float epsilon = 0.0f;
+};
+
+// The parts of router logits (not yet multiplied by 1 / rms), one row of `experts` for each block that
+// summed.
+struct RouterParts {
+  float* logits = nullptr;
+  int parts = 0;
+};
+
+// residual += scale * product; out = gain * residual, with 1 / rms delayed.
+struct AddTo {
+  float* residual = nullptr;
+  const float* gain = nullptr;
+  float scale = 1.0f;
+  float* squares = nullptr;        // [blocks]
+  const Weight* router = nullptr;  // reads `out` next: its logits are summed on the way
+  float* router_logits = nullptr;  // [blocks, experts]
+};
+
+// What mix_experts chose: summed up and sorted in the kernel that first reads an expert.
+struct Routing {
+  RouterParts parts;
+  const float* bias = nullptr;
+  int experts = 0, active = 0;
+  bool renormalizes = true;
+  std::int32_t* chosen = nullptr;  // [active]: written for the kernel behind
+  float* shares = nullptr;
+};
+
+struct StreamInput {
+  Matrix rows;  // one, or the `active` ones of chosen experts; f32 or bf16
+  DelayedNorm norm;
+};
+
+// Multiplies the row by its 1 / rms after all, for kernels that do not know of it.
+void finish_norm(const Queue& queue, Matrix row, const DelayedNorm& norm);
+
+// Blocks that a product of so many rows is divided into: as many squares and router parts come of it.
+int stream_blocks(const Queue& queue, int rows);
+
+bool has_stream(const Queue& queue, const WeightView& weight, int vectors);
+bool stream_takes_router(const Queue& queue, const Weight& router);
+// out [1, columns]: columns of the parts from `column` on.
+void stream_linear(const Queue& queue, std::span<const WeightView> parts, Matrix out, int column,
+                   const StreamInput& in, const float* bias);
+void stream_gated(const Queue& queue, std::span<const WeightView> gate_up, Matrix out, const StreamInput& in,
+                  const float* bias, const ActivationSpec& activation);
+void stream_add(const Queue& queue, const WeightView& weight, Matrix out, const StreamInput& in,
+                const float* bias, const AddTo& add);
+// out [active, hidden]
+void stream_experts(const Queue& queue, std::span<const WeightView> gate_up, Matrix out,
+                    const StreamInput& in, const Linear& linear, const ActivationSpec& activation,
+                    const Routing& routing);
+void stream_combine(const Queue& queue, const WeightView& down, Matrix out, const StreamInput& in,
+                    const Linear& linear, const Routing& routing, const AddTo& add);
+
+}  // namespace inferno::cuda

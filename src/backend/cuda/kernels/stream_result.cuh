@@ -1,0 +1,133 @@
+// The end of a stream kernel: sums of the warps become results. A thread has a row (of gated products: an
+// element, which is a row of the gate and one of up).
+#pragma once
+
+#include "backend/cuda/device/activation.cuh"
+#include "backend/cuda/device/warp.cuh"
+#include "backend/cuda/kernels/stream_call.cuh"
+
+namespace inferno::cuda {
+
+// What a thread needs beside its sum, asked for before the weights are waited for.
+struct StreamOperands {
+  int column = -1;  // in the output; -1: this thread has none
+  float bias = 0.0f, bias_up = 0.0f;
+  float residual = 0.0f, gain = 0.0f;
+};
+
+template <StreamMode mode>
+__device__ StreamOperands operands_of(const StreamCall& call, const StreamRoom& room,
+                                      const StreamShare& share, int first_pair, int thread) {
+  StreamOperands out;
+  const int pair = first_pair + (mode == StreamMode::gated ? thread / 8 : thread / 16);
+  if (pair >= share.pairs || pair >= first_pair + stream_batch) return out;
+  const StreamTile tile =
+      tile_of<mode>(call, room, share, pair, mode == StreamMode::gated ? 0 : thread / 8 % 2);
+  if (thread % 8 >= tile.rows) return out;
+  const int row = tile.row + thread % 8;
+  out.column = call.parts[tile.part].column + row;
+  if constexpr (mode == StreamMode::gated) {
+    const int hidden = call.parts[0].rows;
+    out.column = tile.choice * hidden + row;
+    if (call.bias != nullptr) {
+      const std::int64_t expert = call.expert_tiles > 0 ? room.chosen[tile.choice] : 0;
+      out.bias = __ldg(call.bias + expert * call.bias_stride + row);
+      out.bias_up = __ldg(call.bias + expert * call.bias_stride + hidden + row);
+    }
+  } else if (call.bias != nullptr && call.experts != nullptr) {
+    for (int k = 0; k < call.active; ++k) {
+      out.bias += room.shares[k] * __ldg(call.bias + room.chosen[k] * call.bias_stride + out.column);
+    }
+  } else if (call.bias != nullptr) {
+    out.bias = __ldg(call.bias + out.column);
+  }
+  if constexpr (mode == StreamMode::add) {
+    out.residual = __ldcg(call.residual + out.column);
+    out.gain = __ldg(call.gain + out.column);
+  }
+  return out;
+}
+
+__device__ inline float reduced_sum(const StreamRoom& room, int row) {
+  float sum = 0.0f;
+#pragma unroll
+  for (int warp = 0; warp < stream_warps; ++warp) sum += room.reduced[row * (stream_warps + 1) + warp];
+  return sum;
+}
+
+// Returns the square of what was added up, for the norm behind.
+template <StreamMode mode>
+__device__ float write_result(const StreamCall& call, const StreamRoom& room, const StreamOperands& with,
+                              float inverse, int thread) {
+  if constexpr (mode == StreamMode::gated) {
+    if (with.column < 0) return 0.0f;
+    const int row = thread / 8 * 16 + thread % 8;
+    const float gate = reduced_sum(room, row) * inverse + with.bias;
+    const float up = reduced_sum(room, row + 8) * inverse + with.bias_up;
+    call.out.put(with.column, activated(gate, up, call.activation));
+    return 0.0f;
+  } else if constexpr (mode == StreamMode::plain) {
+    if (with.column >= 0) call.out.put(with.column, reduced_sum(room, thread) * inverse + with.bias);
+    return 0.0f;
+  } else {
+    float scaled = 0.0f, value = 0.0f;
+    if (with.column >= 0) {
+      value = with.residual + call.scale * (reduced_sum(room, thread) * inverse + with.bias);
+      scaled = value * with.gain;
+      call.residual[with.column] = value;
+      call.out.put(with.column, scaled);
+    }
+    if (call.router_logits != nullptr && thread < stream_batch_rows) {
+      room.small[stream_most_experts + thread] = scaled;
+    }
+    return value * value;
+  }
+}
+
+// Threads that share an expert's row of the router.
+__host__ __device__ inline int router_lanes(int experts) {
+  int lanes = 1;
+  while (lanes < 32 && 2 * lanes * experts <= stream_threads) lanes *= 2;
+  return lanes;
+}
+
+// This block's rows are neighbouring columns of the router: a thread's share of them, asked for early.
+struct RouterColumns {
+  static constexpr int most = 4;
+  float weights[most] = {};
+  __device__ void load(const StreamCall& call, const StreamShare& share, int width, int thread) {
+    const int lanes = router_lanes(call.router_experts), expert = thread / lanes;
+    const int first = 8 * share.first, rows = min(8 * share.count, width - first);
+    if (expert >= call.router_experts) return;
+    const std::int64_t row = std::int64_t{expert} * width + first;
+#pragma unroll
+    for (int i = 0; i < most; ++i) {
+      const int at = thread % lanes + i * lanes;
+      if (at < rows) weights[i] = call.router.get(row + at);
+    }
+  }
+};
+
+// Behind write_result and a barrier: this block's part of the squares and of the router's logits.
+__device__ inline void write_parts(const StreamCall& call, const StreamRoom& room, const StreamShare& share,
+                                   int width, const RouterColumns& columns, int thread) {
+  if (thread < 32) {
+    const float sum = warp_sum(thread < stream_warps ? room.small[thread] : 0.0f);
+    if (thread == 0) call.squares[blockIdx.x] = sum;
+  }
+  if (call.router_logits == nullptr) return;
+  const int experts = call.router_experts, lanes = router_lanes(experts), expert = thread / lanes;
+  const int rows = min(8 * share.count, width - 8 * share.first);
+  float sum = 0.0f;
+#pragma unroll
+  for (int i = 0; i < RouterColumns::most; ++i) {
+    const int at = thread % lanes + i * lanes;
+    if (at < rows) sum += room.small[stream_most_experts + at] * columns.weights[i];
+  }
+  for (int offset = lanes / 2; offset > 0; offset >>= 1) sum += __shfl_xor_sync(full_warp, sum, offset);
+  if (expert < experts && thread % lanes == 0) {
+    call.router_logits[std::int64_t{blockIdx.x} * experts + expert] = sum;
+  }
+}
+
+}  // namespace inferno::cuda

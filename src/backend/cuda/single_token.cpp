@@ -1,0 +1,121 @@
+#include "backend/cuda/single_token.h"
+
+#include <array>
+
+namespace inferno::cuda {
+namespace {
+
+constexpr int most_blocks = 1024, most_experts = 512, most_active = 64;
+
+const float* bias_of(const Linear& weights) {
+  return reinterpret_cast<const float*>(weights.bias.data);
+}
+
+bool same_kind(const WeightView& a, const WeightView& b) {
+  return a.format == b.format && a.layout == b.layout && a.cols == b.cols;
+}
+
+}  // namespace
+
+void SingleToken::reserve() {
+  if (queue_.overlaps) room();
+}
+
+SingleToken::Room SingleToken::room() {
+  const auto divide = [](Parts& parts) {
+    Room out = {};
+    out.squares = parts.take<float>(most_blocks);
+    out.router_logits = parts.take<float>(std::size_t{most_blocks} * most_experts);
+    out.shares = parts.take<float>(most_active);
+    out.chosen = parts.take<std::int32_t>(most_active);
+    return out;
+  };
+  Parts measure(nullptr);
+  divide(measure);
+  Parts parts(room_.at_least(measure.used()));
+  return divide(parts);
+}
+
+bool SingleToken::takes(Matrix in, const WeightView& weight) const {
+  return in.rows == 1 && in.dtype == DType::bf16 && has_stream(queue_, weight, 1);
+}
+
+StreamInput SingleToken::input(Matrix in) const {
+  return {in, in.data == rows_ ? norm_ : DelayedNorm{}};
+}
+
+void SingleToken::finish(Matrix in) {
+  if (in.data != rows_ || rows_ == nullptr) return;
+  finish_norm(queue_, in, norm_);
+  rows_ = nullptr;
+}
+
+void SingleToken::forget(Matrix out) {
+  if (out.data == rows_) rows_ = nullptr;
+}
+
+bool SingleToken::can_add(const AfterBranch& then, const Linear& weights, int vectors) const {
+  return then.out.rows == 1 && then.norm->kind == NormKind::rms && !then.norm->bias &&
+         weights.parts.size() == 1 && has_stream(queue_, view(*weights.parts.front()), vectors) &&
+         stream_blocks(queue_, then.out.cols) <= most_blocks;
+}
+
+AddTo SingleToken::add_to(const AfterBranch& then) {
+  const Room own = room();
+  AddTo add = {.residual = reinterpret_cast<float*>(then.residual.data),
+               .gain = reinterpret_cast<const float*>(then.norm->gain.data),
+               .scale = then.scale,
+               .squares = own.squares};
+  const bool routes = then.router != nullptr && then.router->parts.size() == 1;
+  if (routes && stream_takes_router(queue_, *then.router->parts.front())) {
+    add.router = then.router->parts.front();
+    add.router_logits = own.router_logits;
+  }
+  return add;
+}
+
+void SingleToken::delay(const AfterBranch& then, const Weight* router) {
+  rows_ = then.out.data;
+  norm_ = {.squares = room().squares,
+           .parts = stream_blocks(queue_, then.out.cols),
+           .width = then.out.cols,
+           .epsilon = then.norm->epsilon};
+  router_ = router;
+  router_parts_ = norm_.parts;
+}
+
+bool SingleToken::linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights) {
+  if (in.dtype != DType::bf16 || !can_add(then, weights, 1)) return false;
+  const AddTo add = add_to(then);
+  stream_add(queue_, view(*weights.parts.front()), then.out, input(in), bias_of(weights), add);
+  delay(then, add.router);
+  return true;
+}
+
+bool SingleToken::mix_experts_add_norm(const AfterBranch& then, Matrix in, Matrix hidden, const MoeMlp& spec,
+                                       const MoeWeights& weights) {
+  const std::size_t count = weights.gate_up.parts.size();
+  if (in.data != rows_ || router_ == nullptr || router_ != weights.router.parts.front()) return false;
+  if (!spec.activation.gated || count > 2 || spec.active > 32) return false;
+  std::array<WeightView, 2> up = {view(*weights.gate_up.parts.front()), view(*weights.gate_up.parts.back())};
+  const bool fits = same_kind(up[0], up[1]) && has_stream(queue_, up[0], 1) &&
+                    up[0].rows * static_cast<int>(count) == 2 * spec.hidden &&
+                    can_add(then, weights.down, spec.active);
+  if (!fits) return false;
+  const Room own = room();
+  const Routing routing = {.parts = {own.router_logits, router_parts_},
+                           .bias = bias_of(weights.router),
+                           .experts = spec.experts,
+                           .active = spec.active,
+                           .renormalizes = spec.renormalize,
+                           .chosen = own.chosen,
+                           .shares = own.shares};
+  stream_experts(queue_, std::span(up).first(count), hidden, input(in), weights.gate_up, spec.activation,
+                 routing);
+  stream_combine(queue_, view(*weights.down.parts.front()), then.out, {hidden, {}}, weights.down, routing,
+                 add_to(then));
+  delay(then, nullptr);
+  return true;
+}
+
+}  // namespace inferno::cuda

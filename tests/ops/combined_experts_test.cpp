@@ -1,0 +1,162 @@
+// A mixture of experts between two norms: the router may be summed while the branch before it is added.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "ops/backends.h"
+#include "ops/reference.h"
+#include "support/compare.h"
+#include "tolerance.h"
+
+namespace inferno {
+namespace {
+
+struct Case {
+  MoeMlp spec;
+  WeightFormat format = WeightFormat::bf16, router = WeightFormat::bf16;
+  int width = 256, before = 512, tokens = 1;
+};
+
+double margin(std::span<const double> logits, int active) {
+  std::vector<double> sorted(logits.begin(), logits.end());
+  std::ranges::sort(sorted, std::greater());
+  const auto last = static_cast<std::size_t>(active);
+  return last == sorted.size() ? 1.0 : sorted[last - 1] - sorted[last];
+}
+
+class Scene {
+ public:
+  Scene(Device& device, const Case& c)
+      : device_(device),
+        case_(c),
+        out_(device.weight({.format = WeightFormat::bf16, .rows = c.width, .cols = c.before}, 91)),
+        router_(device.weight({.format = c.router, .rows = c.spec.experts, .cols = c.width}, 92)),
+        gate_up_(device.weight(
+            {.format = c.format, .count = c.spec.experts, .rows = 2 * c.spec.hidden, .cols = c.width}, 93)),
+        down_(device.weight(
+            {.format = c.format, .count = c.spec.experts, .rows = c.width, .cols = c.spec.hidden}, 94)),
+        gain_(random_matrix(1, c.width, 0.5, 95)),
+        router_bias_(random_matrix(1, c.spec.experts, 0.5, 96)),
+        up_bias_(random_matrix(c.spec.experts, 2 * c.spec.hidden, 0.5, 97)),
+        down_bias_(random_matrix(c.spec.experts, c.width, 0.5, 98)) {
+    for (double& value : gain_.values) value += 1.0;
+    std::uint64_t seed = 500;
+    do {  // a choice that no rounding changes
+      in_ = random_matrix(c.tokens, c.before, 1.0, seed++);
+      residual_ = random_matrix(c.tokens, c.width, 1.0, seed++);
+      device.upload(in_, device.activations());
+      device.upload(residual_, DType::f32);
+    } while (smallest_margin() < 0.1);
+  }
+
+  void expect_agreement() {
+    const DType type = device_.activations();
+    const Norm norm = {
+        .kind = NormKind::rms, .epsilon = 1e-5f, .gain = device_.upload(gain_, DType::f32), .bias = {}};
+    const MoeWeights weights = {.router = {{&router_.packed}, device_.upload(router_bias_, DType::f32)},
+                                .gate_up = {{&gate_up_.packed}, device_.upload(up_bias_, DType::f32)},
+                                .down = {{&down_.packed}, device_.upload(down_bias_, DType::f32)}};
+    const Matrix residual = device_.upload(residual_, DType::f32);
+    const Matrix routed = device_.poisoned(case_.tokens, case_.width, DType::f32);
+    const Matrix out = device_.poisoned(case_.tokens, case_.width, type);
+    const Matrix taken = device_.poisoned(case_.tokens, case_.width, type);
+    AfterBranch then = {.out = routed,
+                        .residual = residual,
+                        .branch = device_.poisoned(case_.tokens, case_.width, DType::f32),
+                        .scale = 1.0f,
+                        .norm = &norm,
+                        .router = &weights.router};
+    device_.backend().linear_add_norm(then, device_.upload(in_, type), {{&out_.packed}, {}});
+    then.out = out;
+    then.router = nullptr;
+    device_.backend().mix_experts_add_norm(then, routed, case_.spec, weights);
+    std::vector<std::int32_t> rows(static_cast<std::size_t>(case_.tokens));
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::int32_t>(i);
+    device_.backend().take_rows(taken, out, device_.upload(rows));
+
+    HostMatrix expected = after_attention();
+    std::vector<reference::Expert> experts;
+    for (int e = 0; e < case_.spec.experts; ++e) {
+      const auto at = static_cast<std::size_t>(e);
+      experts.push_back({gate_up_.values[at], down_.values[at], up_bias_.row(e), down_bias_.row(e)});
+    }
+    const HostMatrix rows_in = normed(expected);
+    const HostMatrix mixed = reference::mix(rows_in, logits(rows_in), case_.spec, experts);
+    for (std::size_t i = 0; i < expected.values.size(); ++i) expected.values[i] += mixed.values[i];
+    EXPECT_TRUE(agrees(device_.download(residual), expected, 2 * relative_tolerance(type)));
+    EXPECT_TRUE(agrees(device_.download(taken), normed(expected), 2 * relative_tolerance(type)));
+  }
+
+ private:
+  HostMatrix after_attention() const {
+    HostMatrix out = reference::linear(in_, out_.values.front(), {});
+    for (std::size_t i = 0; i < out.values.size(); ++i) out.values[i] += residual_.values[i];
+    return out;
+  }
+  HostMatrix normed(HostMatrix rows) const {
+    for (int r = 0; r < case_.tokens; ++r) {
+      reference::norm(rows.row(r),
+                      {.kind = NormKind::rms, .epsilon = 1e-5f, .gain = gain_.values, .bias = {}});
+    }
+    return rows;
+  }
+  HostMatrix logits(const HostMatrix& rows) const {
+    return reference::linear(rows, router_.values.front(), router_bias_.values);
+  }
+  double smallest_margin() const {
+    const HostMatrix all = logits(normed(after_attention()));
+    double least = 1e9;
+    for (int r = 0; r < case_.tokens; ++r) least = std::min(least, margin(all.row(r), case_.spec.active));
+    return least;
+  }
+
+  Device& device_;
+  Case case_;
+  const TestWeight &out_, &router_, &gate_up_, &down_;
+  HostMatrix gain_, router_bias_, up_bias_, down_bias_, in_, residual_;
+};
+
+MoeMlp spec(int experts, int active, int hidden) {
+  return {.experts = experts,
+          .active = active,
+          .hidden = hidden,
+          .activation = {.kind = Activation::silu, .gated = true},
+          .router_bias = true,
+          .expert_bias = true};
+}
+
+class MixExpertsAddNorm : public FormatTest {};
+
+TEST_P(MixExpertsAddNorm, AgreesInEveryFormat) {
+  if (is_turn(0)) Scene(device, {.spec = spec(6, 2, 256), .format = format}).expect_agreement();
+  if (is_turn(1)) Scene(device, {.spec = spec(6, 3, 512), .format = format, .tokens = 3}).expect_agreement();
+}
+
+class ManyExperts : public BackendTest {};
+
+TEST_P(ManyExperts, AgreeHoweverManyAreChosen) {
+  for (const auto& [experts, active] : {std::pair{32, 4}, {128, 8}, {8, 2}, {40, 8}, {4, 4}}) {
+    SCOPED_TRACE(testing::Message() << active << " of " << experts);
+    Scene(device, {.spec = spec(experts, active, 192)}).expect_agreement();
+    Scene(device, {.spec = spec(experts, active, 192), .router = WeightFormat::f32}).expect_agreement();
+    MoeMlp plain = spec(experts, active, 192);
+    plain.renormalize = false;
+    Scene(device, {.spec = plain, .router = WeightFormat::q8_0}).expect_agreement();
+  }
+}
+
+TEST_P(ManyExperts, AgreeAtTheShapeOfGptOss) {
+  MoeMlp shape = spec(8, 4, 2880);
+  shape.activation = {.kind = Activation::swiglu_clamped, .gated = true, .limit = 7.0f};
+  Scene(device, {.spec = shape, .format = WeightFormat::mxfp4, .width = 2880, .before = 4096})
+      .expect_agreement();
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, MixExpertsAddNorm,
+                         testing::Combine(testing::ValuesIn(backend_names()),
+                                          testing::ValuesIn(format_names())),
+                         backend_and_format_test_name);
+INSTANTIATE_TEST_SUITE_P(Backends, ManyExperts, testing::ValuesIn(backend_names()), backend_test_name);
+
+}  // namespace
+}  // namespace inferno

@@ -1,0 +1,154 @@
+// rotate_and_attend: what rotate_and_store and then attend compute, for one new token of each sequence.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "ops/backends.h"
+#include "support/compare.h"
+#include "tolerance.h"
+
+namespace inferno {
+namespace {
+
+struct Case {
+  AttentionSpec spec;
+  std::vector<int> contexts = {1};  // of each sequence, the new token included
+  int rotated = 64;
+};
+
+struct Result {
+  HostMatrix out, keys, values;
+};
+
+class Scene {
+ public:
+  Scene(Device& device, const Case& c) : device_(device), case_(c) {
+    const AttentionSpec& spec = c.spec;
+    const auto sequences = static_cast<int>(c.contexts.size());
+    const int longest = std::ranges::max(c.contexts), kv = spec.kv_heads * spec.head_dim;
+    blocks_each_ = (longest + block_size - 1) / block_size;
+    qkv_ = random_matrix(sequences, spec.heads * spec.head_dim + 2 * kv, 1.0, 41);
+    keys_ = random_matrix(sequences * blocks_each_ * block_size, kv, 1.0, 42);
+    values_ = random_matrix(sequences * blocks_each_ * block_size, kv, 1.0, 43);
+    q_norm_ = random_matrix(1, spec.head_dim, 1.0, 44);
+    k_norm_ = random_matrix(1, spec.head_dim, 1.0, 45);
+    sinks_ = random_matrix(1, spec.heads, 1.0, 46);
+    table_ = HostMatrix(longest, c.rotated);
+    for (int p = 0; p < longest; ++p) {
+      for (int i = 0; i < c.rotated / 2; ++i) {
+        const double angle = p * std::pow(10000.0, -2.0 * i / c.rotated);
+        table_.row(p)[static_cast<std::size_t>(i)] = std::cos(angle);
+        table_.row(p)[static_cast<std::size_t>(c.rotated / 2 + i)] = std::sin(angle);
+      }
+    }
+  }
+
+  Result run(bool at_once) {
+    const AttentionSpec& spec = case_.spec;
+    const auto sequences = static_cast<int>(case_.contexts.size());
+    std::vector<std::int32_t> starts(case_.contexts.size() + 1), positions, slots, lengths;
+    std::iota(starts.begin(), starts.end(), 0);
+    const std::vector<std::int32_t> blocks = shuffled(sequences * blocks_each_, 47);
+    for (std::size_t s = 0; s < case_.contexts.size(); ++s) {
+      const int own = case_.contexts[s] - 1;
+      positions.push_back(own);
+      lengths.push_back(own + 1);
+      const auto entry =
+          s * static_cast<std::size_t>(blocks_each_) + static_cast<std::size_t>(own / block_size);
+      slots.push_back(blocks[entry] * block_size + own % block_size);
+    }
+    StepInputs step;
+    step.tokens = device_.upload(positions);
+    step.positions = device_.upload(positions);
+    step.query_start = device_.upload(starts);
+    step.context_len = device_.upload(lengths);
+    step.block_size = block_size;
+    const KvGroup group = {.slots = device_.upload(slots),
+                           .block_table = device_.upload(blocks, blocks_each_)};
+    const DType cache = device_.backend().cache_type();
+    HostMatrix keys = keys_, values = values_;
+    const KvLayer layer = {device_.upload(keys, cache), device_.upload(values, cache)};
+    const AttentionWeights weights = {.q_norm = device_.upload(q_norm_, DType::f32),
+                                      .k_norm = device_.upload(k_norm_, DType::f32),
+                                      .sinks = device_.upload(sinks_, DType::f32),
+                                      .norm_epsilon = 1e-5f};
+    const AttentionCall call = {spec, weights, step, group, layer};
+    const Matrix qkv = device_.upload(qkv_, DType::f32);
+    const Matrix table = case_.rotated == 0 ? Matrix{} : device_.upload(table_, DType::f32);
+    const Matrix out = device_.poisoned(sequences, spec.heads * spec.head_dim, device_.activations());
+    if (at_once) {
+      device_.backend().rotate_and_attend(out, qkv, table, call);
+    } else {
+      device_.backend().rotate_and_store(qkv, table, call);
+      device_.backend().attend(out, qkv, call);
+    }
+    return {device_.download(out), device_.download(layer.keys), device_.download(layer.values)};
+  }
+
+ private:
+  static constexpr int block_size = 16;
+  Device& device_;
+  Case case_;
+  int blocks_each_ = 1;
+  HostMatrix qkv_, keys_, values_, q_norm_, k_norm_, sinks_, table_;
+};
+
+void expect_agreement(Device& device, const Case& c) {
+  SCOPED_TRACE(testing::Message() << c.spec.heads << " heads over " << c.spec.kv_heads << " of "
+                                  << c.spec.head_dim << ", window " << c.spec.window << ", contexts from "
+                                  << c.contexts.front());
+  Scene scene(device, c);
+  const Result plain = scene.run(false), found = scene.run(true);
+  const double tolerance = relative_tolerance(device.activations());
+  EXPECT_TRUE(agrees(found.out, plain.out, tolerance));
+  EXPECT_TRUE(agrees(found.keys, plain.keys, tolerance / 10));
+  EXPECT_TRUE(agrees(found.values, plain.values, tolerance / 10));
+}
+
+AttentionSpec spec(int heads, int kv_heads, int head_dim) {
+  AttentionSpec out;
+  out.heads = heads;
+  out.kv_heads = kv_heads;
+  out.head_dim = head_dim;
+  out.scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
+  return out;
+}
+
+class RotateAndAttend : public BackendTest {};
+
+TEST_P(RotateAndAttend, AgreesAtEveryLengthAroundATile) {
+  for (const int context : {1, 2, 15, 16, 17, 31, 63, 64, 65, 127, 128, 129, 130, 255, 257, 1000, 2049}) {
+    AttentionSpec shape = spec(16, 2, 64);
+    expect_agreement(device, {.spec = shape, .contexts = {context}});
+    shape.window = 128;
+    shape.sinks = true;
+    expect_agreement(device, {.spec = shape, .contexts = {context}});
+  }
+}
+
+TEST_P(RotateAndAttend, AgreesForHeadsOfEveryGrouping) {
+  for (const auto& [heads, kv_heads] : {std::pair{4, 4}, {14, 2}, {8, 1}, {12, 1}, {32, 8}, {6, 3}}) {
+    for (const int head_dim : {64, 128, 80}) {
+      AttentionSpec shape = spec(heads, kv_heads, head_dim);
+      expect_agreement(device, {.spec = shape, .contexts = {300}});
+      shape.qk_norm = true;
+      expect_agreement(device, {.spec = shape, .contexts = {45}, .rotated = 32});
+      expect_agreement(device, {.spec = shape, .contexts = {45}, .rotated = 0});
+    }
+  }
+}
+
+TEST_P(RotateAndAttend, AgreesForSeveralSequences) {
+  AttentionSpec shape = spec(16, 2, 64);
+  shape.sinks = true;
+  expect_agreement(device, {.spec = shape, .contexts = {1, 700, 128, 2, 333}});
+  shape.window = 100;
+  expect_agreement(device, {.spec = shape, .contexts = {1, 700, 128, 2, 333}});
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, RotateAndAttend, testing::ValuesIn(backend_names()), backend_test_name);
+
+}  // namespace
+}  // namespace inferno
