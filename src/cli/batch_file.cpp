@@ -49,6 +49,7 @@ bool take_key(LineFields& fields, TextRequest& request, const std::string& key, 
     request.tools = value;
   } else if (key == "reasoning_effort") {
     request.reasoning_effort = text_of(key, value);
+    if (!effort_problem(request.reasoning_effort).empty()) refuse(key, "low, medium or high", value);
   } else if (key == "think") {
     request.think = flag_of(key, value);
   } else if (key == "parse_special") {
