@@ -86,8 +86,8 @@ class Prompts(Scene):
         done = run("hi", "-m", models.LLAMA, "--chat", "--reasoning-effort", "huge", code=2)
         self.assertIn(b'expected low, medium or high, found "huge"', done.stderr)
         (self.path / "efforts.jsonl").write_text('{"prompt": "a", "chat": true, "reasoning_effort": "huge"}\n')
-        done = run("-m", self.chat, "--batch", self.path / "efforts.jsonl", code=2)
-        self.assertIn(b"low, medium or high", done.stderr)
+        done = run("-m", self.chat, "--batch", self.path / "efforts.jsonl", code=1)
+        self.assertIn('expected low, medium or high, found "huge"', json.loads(done.stdout)["error"])
 
     def test_loading_can_be_watched(self):
         said = run("hi", "-m", models.ENDLESS, "-n", "1", *GREEDY, "--verbose").stderr.decode()
