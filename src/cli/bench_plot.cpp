@@ -26,7 +26,7 @@ struct Panel {
 // Distinct for most kinds of colour blindness, and of middling lightness (Okabe and Ito).
 constexpr std::array colours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"};
 
-constexpr double panel_width = 460, panel_height = 330, left = 64, right = 16, top = 74, bottom = 48;
+constexpr double panel_width = 600, panel_height = 330, left = 64, right = 176, top = 74, bottom = 48;
 constexpr double plot_width = panel_width - left - right, plot_height = panel_height - top - bottom;
 
 std::string escaped(std::string_view text) {
@@ -60,10 +60,14 @@ bool decodes(const Measurement& row) {
   return row.bytes_per_step > 0.0 && !row.test.starts_with("engine");
 }
 
-Panel over_batch(const BenchReport& report) {
-  Panel panel = {
-      .title = "Throughput over batch", .x_label = "sequences at once", .doubles = true, .series = {}};
+// Prompts run tens of times faster than decoding, so that each needs an axis of its own.
+Panel over_batch(const BenchReport& report, bool prompts) {
+  Panel panel = {.title = prompts ? "Prompts over batch" : "Throughput over batch",
+                 .x_label = "sequences at once",
+                 .doubles = true,
+                 .series = {}};
   for (const Measurement& row : report.rows) {
+    if ((row.bytes_per_step == 0.0) != prompts) continue;
     add_point(panel.series, row.test,
               {static_cast<double>(row.batch), row.tokens_per_second(), row.deviation()});
   }
@@ -186,13 +190,14 @@ class Drawing {
   }
 
   void draw_legend() {
+    const double at = left + plot_width + 12;  // beside the plot, where it hides nothing
     double y = top + 12;
     for (std::size_t i = 0; i < series_.size(); ++i, y += 16) {
       out_ += fmt::format(
           "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" stroke-width=\"2\"{}/>"
           "<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
-          left + 10, y - 4, left + 28, y - 4, colours[i % colours.size()],
-          series_[i].is_limit ? " stroke-dasharray=\"5 4\"" : "", left + 34, y, escaped(series_[i].name));
+          at, y - 4, at + 18, y - 4, colours[i % colours.size()],
+          series_[i].is_limit ? " stroke-dasharray=\"5 4\"" : "", at + 24, y, escaped(series_[i].name));
     }
   }
 
@@ -219,8 +224,9 @@ text { font: 12px system-ui, sans-serif; fill: #57606a }
 }  // namespace
 
 std::string as_svg(const BenchReport& report) {
-  std::vector<Panel> panels = {over_batch(report)};
+  std::vector<Panel> panels = {over_batch(report, /*prompts=*/false)};
   if (std::ranges::any_of(report.rows, decodes)) panels.push_back(over_depth(report));
+  panels.push_back(over_batch(report, /*prompts=*/true));
   std::erase_if(panels, [](const Panel& panel) { return panel.series.empty(); });
   const double width = panel_width * static_cast<double>(std::max<std::size_t>(panels.size(), 1));
   std::string out = fmt::format(

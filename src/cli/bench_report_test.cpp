@@ -95,8 +95,8 @@ TEST(BenchPlot, ShowsBothPanelsWithAxesUnitsAndLegend) {
 TEST(BenchPlot, LeavesOutWhatWasNotMeasured) {
   BenchReport report = scene();
   report.rows.resize(1);
-  EXPECT_THAT(as_svg(report),
-              AllOf(HasSubstr("Throughput over batch"), Not(HasSubstr("Decoding over depth"))));
+  EXPECT_THAT(as_svg(report), AllOf(HasSubstr("Prompts over batch"), Not(HasSubstr("Throughput over batch")),
+                                    Not(HasSubstr("Decoding over depth"))));
   report.rows.clear();
   EXPECT_THAT(as_svg(report), AllOf(HasSubstr("<svg"), Not(HasSubstr("Throughput"))));
 }

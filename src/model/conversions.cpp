@@ -9,7 +9,7 @@ constexpr const char* float_why = "vectors are added in float32; every value is 
 
 class Lister {
  public:
-  Lister(Container container, const Backend& backend) : container_(container), backend_(backend) {}
+  explicit Lister(const Backend& backend) : backend_(backend) {}
 
   void vectors(const std::vector<std::string>& names, const std::vector<StoredTensor>& tensors) {
     for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -22,7 +22,7 @@ class Lister {
     const auto add = [&](const std::string& change, const std::string& why) {
       for (const std::string& name : part.names) found_.push_back({name, change, why});
     };
-    if (part.tensors.front().format == WeightFormat::mxfp4 && container_ == Container::safetensors) {
+    if (part.tensors.front().is_joined) {
       add("codes and scales joined to blocks", "safetensors has them in two tensors, the kernels in one");
     }
     if (part.transposed) add("transposed", "it is stored as [in, out]; products read rows of [out, in]");
@@ -34,16 +34,15 @@ class Lister {
   std::vector<Conversion> take() { return std::move(found_); }
 
  private:
-  Container container_;
   const Backend& backend_;
   std::vector<Conversion> found_;
 };
 
 }  // namespace
 
-std::vector<Conversion> conversions(const TensorPlan& plan, Container container, const Backend& backend,
+std::vector<Conversion> conversions(const TensorPlan& plan, const Backend& backend,
                                     std::span<const Weight> packed) {
-  Lister lister(container, backend);
+  Lister lister(backend);
   std::size_t next = 0;
   for (const PlannedSlot& slot : plan.slots) {
     for (const PlannedPart& part : slot.parts) {

@@ -10,7 +10,7 @@
 namespace inferno {
 
 // `packed` has the parts of all slots that are no vectors, in order.
-std::vector<Conversion> conversions(const TensorPlan& plan, Container container, const Backend& backend,
+std::vector<Conversion> conversions(const TensorPlan& plan, const Backend& backend,
                                     std::span<const Weight> packed);
 
 }  // namespace inferno

@@ -190,7 +190,7 @@ BoundModel bind(const ModelSpec& spec, const Architecture& arch, const Checkpoin
   BoundModel out;
   Binder(spec, plan, backend, out).run();
   check_unchanged(plan);
-  out.report.conversions = conversions(plan, checkpoint.container(), backend, out.weights.packed);
+  out.report.conversions = conversions(plan, backend, out.weights.packed);
   return out;
 }
 
