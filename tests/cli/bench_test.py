@@ -35,9 +35,15 @@ class Scene(unittest.TestCase):
 
 
 class Results(Scene):
+    @classmethod
+    def setUpClass(cls):
+        with tempfile.TemporaryDirectory() as folder:
+            cls.found = json.loads(bench("-o", "json", "--plot", pathlib.Path(folder) / "plot.svg").stdout)
+            cls.plot = xml.dom.minidom.parse(f"{folder}/plot.svg")
+
     def test_have_llama_benchs_names_in_every_form(self):
         names = ["pp16", "pp32", "tg8", "tg8 @ d16"] * 2
-        found = json.loads(bench("-o", "json").stdout)
+        found = self.found
         self.assertEqual([row["test"] for row in found["results"]], names)
         self.assertEqual([row["batch"] for row in found["results"]], [1] * 4 + [2] * 4)
         rows = list(csv.DictReader(bench("-o", "csv").stdout.decode().splitlines()))
@@ -49,7 +55,7 @@ class Results(Scene):
         self.assertIn("| tg8 @ d16 | 2 |", table)
 
     def test_can_be_kept(self):
-        found = json.loads(bench("-o", "json").stdout)
+        found = self.found
         for key in ("command", "date", "host", "device", "kernels", "version"):
             self.assertTrue(found[key], key)
         self.assertIn("--prompt 16,32 --generate 8 --depth 0,16 --batch 1,2 --repeat 2", found["command"])
@@ -57,10 +63,8 @@ class Results(Scene):
         self.assertTrue(all(one["tensor"] and one["change"] and one["why"] for one in found["conversions"]))
 
     def test_can_be_drawn(self):
-        bench("--plot", self.path / "plot.svg")
-        document = xml.dom.minidom.parse(str(self.path / "plot.svg"))
         # Of decoding: two batches at two depths in two panels. Of prompts: two lengths for two batches.
-        self.assertEqual(len(document.getElementsByTagName("circle")), 4 + 4 + 4)
+        self.assertEqual(len(self.plot.getElementsByTagName("circle")), 4 + 4 + 4)
         bench("--plot", "/dev/null", code=2)
 
     def test_of_a_shape_are_measured_on_random_weights(self):
