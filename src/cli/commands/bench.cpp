@@ -19,6 +19,7 @@
 #include "cli/bench_report.h"
 #include "cli/builtin_model.h"
 #include "cli/command.h"
+#include "cli/commit.h"
 #include "cli/load_report.h"
 #include "cli/measure_engine.h"
 #include "cli/model_options.h"
