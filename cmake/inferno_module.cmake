@@ -25,6 +25,7 @@ function(inferno_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)  # tests are compiled more often than they run
   target_link_libraries(${name} PRIVATE ${ARG_USES} ${ARG_LINKS} GTest::gmock GTest::gtest_main)
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   target_compile_definitions(${name} PRIVATE INFERNO_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data"
                                              INFERNO_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   if(NOT TARGET ${ARG_LABEL}_tests)

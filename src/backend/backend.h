@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "backend/sampling.h"
+#include "backend/weight_source.h"
 #include "spec/model_spec.h"
 #include "tensor/format.h"
 #include "tensor/matrix.h"
@@ -53,6 +54,10 @@ struct Weight {
   std::int32_t cols = 0;
   Buffer memory;
   std::uint8_t layout = 0;  // the backend's own affair
+};
+
+struct Relayout {
+  std::string to, why;
 };
 
 // out = in * parts^T + bias. The parts' rows follow one another in the output: GGUF may give Q, K and V
@@ -152,6 +157,11 @@ class Backend {
   // Error{io} or Error{device} when there is not enough, naming `purpose`. The memory is zeroed.
   virtual Buffer allocate(std::size_t bytes, std::string_view purpose) = 0;
   virtual Weight pack(const HostWeight& source) = 0;
+  // The same for weights that are not in memory, all at once, so that reading one overlaps packing another.
+  // As many `to` as `from`. Throws what reading throws.
+  virtual void load(std::span<Weight> to, std::span<const WeightSource> from);
+  // How a packed weight lies in memory and why, where that is not as it is stored; nullopt when it is.
+  virtual std::optional<Relayout> relayout(const Weight& /*weight*/) const { return std::nullopt; }
   // Called once all weights are packed: whatever the operations need beside their arguments is allocated
   // here, and none of them allocates afterwards.
   virtual void prepare(const ModelSpec& /*spec*/, const Workload& /*largest*/) {}
@@ -211,7 +221,8 @@ class Backend {
 
 // threads 0: one for each core this process may use.
 std::unique_ptr<Backend> make_cpu_backend(int threads);
-std::unique_ptr<Backend> make_cuda_backend(int device);  // cuda/no_cuda.cpp throws Error{unsupported}
+// threads: of the host, for reading weights; 0: as many as help. cuda/no_cuda.cpp throws Error{device}.
+std::unique_ptr<Backend> make_cuda_backend(int device, int threads = 0);
 bool cuda_is_usable();  // whether make_cuda_backend(0) would succeed: what `--device auto` asks
 
 }  // namespace inferno

@@ -23,10 +23,17 @@ void require_range(const std::string& name, std::uint64_t size, std::uint64_t of
   }
 }
 
+bool differ(const timespec& a, const timespec& b) {
+  return a.tv_sec != b.tv_sec || a.tv_nsec != b.tv_nsec;
+}
+
 class FileSource final : public ByteSource {
  public:
-  FileSource(int descriptor, std::string name, std::uint64_t size)
-      : descriptor_(descriptor), name_(std::move(name)), size_(size) {}
+  FileSource(int descriptor, std::string name, const struct stat& status)
+      : descriptor_(descriptor),
+        name_(std::move(name)),
+        size_(static_cast<std::uint64_t>(status.st_size)),
+        written_(status.st_mtim) {}
   ~FileSource() override { ::close(descriptor_); }
   FileSource(const FileSource&) = delete;
   FileSource& operator=(const FileSource&) = delete;
@@ -43,18 +50,33 @@ class FileSource final : public ByteSource {
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) fail(ErrorKind::io, fmt::format("{}: cannot read: {}", name_, std::strerror(errno)));
       if (got == 0) {
-        fail(ErrorKind::corrupt,
-             fmt::format("{}: expected {} bytes, but it ends at {}", name_, size_, offset + done),
-             {.why = "the file was changed while it was being read", .next = "fetch it again"});
+        changed(fmt::format("expected {} bytes, but it ends at {}", size_, offset + done));
       }
       done += static_cast<std::size_t>(got);
     }
   }
 
+  void check_unchanged() const override {
+    struct stat now = {};
+    if (::fstat(descriptor_, &now) != 0) {
+      fail(ErrorKind::io, fmt::format("{}: cannot be examined: {}", name_, std::strerror(errno)));
+    }
+    const auto size = static_cast<std::uint64_t>(now.st_size);
+    if (size != size_) changed(fmt::format("expected {} bytes, but now it has {}", size_, size));
+    if (differ(now.st_mtim, written_)) changed("written to since it was opened");
+  }
+
  private:
+  [[noreturn]] void changed(const std::string& finding) const {
+    fail(ErrorKind::corrupt, fmt::format("{}: {}", name_, finding),
+         {.why = "the file was changed while it was being read, so its parts may not belong together",
+          .next = "wait until nothing writes to it (a download, a copy) and try again, or fetch it again"});
+  }
+
   int descriptor_;
   std::string name_;
   std::uint64_t size_;
+  timespec written_;
 };
 
 class MemorySource final : public ByteSource {
@@ -88,7 +110,7 @@ std::shared_ptr<const ByteSource> open_file(const std::filesystem::path& path) {
     ::close(descriptor);
     fail(ErrorKind::corrupt, fmt::format("{}: expected a regular file", path.string()));
   }
-  return std::make_shared<FileSource>(descriptor, path.string(), static_cast<std::uint64_t>(status.st_size));
+  return std::make_shared<FileSource>(descriptor, path.string(), status);
 }
 
 std::shared_ptr<const ByteSource> memory_source(std::vector<std::byte> bytes, std::string name) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <fstream>
 #include <functional>
 
@@ -50,6 +51,36 @@ TEST(FileSource, ReportsAFileThatShrinksWhileItIsOpen) {
   fs::resize_file(path, 5);
   std::vector<std::byte> bytes(10);
   EXPECT_EQ(kind_of([&] { file->read(0, bytes); }), ErrorKind::corrupt);
+}
+
+TEST(FileSource, ReportsAFileThatIsWrittenToWhileItIsOpen) {
+  const fs::path path = scratch("written", "0123456789");
+  const auto file = open_file(path);
+  EXPECT_NO_THROW(file->check_unchanged());
+  const auto before = fs::last_write_time(path);
+  std::fstream(path, std::ios::binary | std::ios::in | std::ios::out) << "abc";  // as long as before
+  fs::last_write_time(path, before + std::chrono::milliseconds(5));
+  std::vector<std::byte> bytes(10);
+  EXPECT_NO_THROW(file->read(0, bytes));
+  EXPECT_EQ(kind_of([&] { file->check_unchanged(); }), ErrorKind::corrupt);
+}
+
+TEST(FileSource, ReportsAFileThatGrewOrShrankBetweenReads) {
+  const fs::path path = scratch("grows", "0123456789");
+  const auto file = open_file(path);
+  fs::resize_file(path, 11);
+  EXPECT_EQ(kind_of([&] { file->check_unchanged(); }), ErrorKind::corrupt);
+  fs::resize_file(path, 9);
+  EXPECT_EQ(kind_of([&] { file->check_unchanged(); }), ErrorKind::corrupt);
+}
+
+TEST(FileSource, IsNotDisturbedByAnotherFileOfItsName) {
+  const fs::path path = scratch("replaced", "0123456789");
+  const auto file = open_file(path);
+  fs::rename(scratch("replacement", "abc"), path);
+  std::vector<std::byte> bytes(10);
+  EXPECT_NO_THROW(file->read(0, bytes));
+  EXPECT_NO_THROW(file->check_unchanged());
 }
 
 TEST(FileSource, OpensOnlyRegularFiles) {

@@ -68,6 +68,11 @@ class Mxfp4Pair final : public ByteSource {
     if (!to.empty()) read_part(block + whole, 0, to);
   }
 
+  void check_unchanged() const override {
+    codes_.source->check_unchanged();
+    scales_.source->check_unchanged();
+  }
+
  private:
   void read_blocks(std::uint64_t first, std::size_t count, std::byte* to) const {
     std::vector<std::byte> codes(std::min(count, blocks_per_step) * code_bytes);

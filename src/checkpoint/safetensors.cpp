@@ -89,7 +89,8 @@ StoredTensor joined(const StoredTensor& codes, const StoredTensor& scales) {
   StoredTensor result = {.format = WeightFormat::mxfp4,
                          .shape = scales.shape,
                          .source = interleave_mxfp4(codes, scales),
-                         .bytes = scales.bytes * sizeof(blocks::Mxfp4)};
+                         .bytes = scales.bytes * sizeof(blocks::Mxfp4),
+                         .is_joined = true};
   // At most 2^59 groups have room for their codes, and fewer in a file.
   result.shape.back() *= blocks::Mxfp4::elements;
   return result;

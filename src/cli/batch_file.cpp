@@ -49,6 +49,8 @@ bool take_key(LineFields& fields, TextRequest& request, const std::string& key, 
     request.tools = value;
   } else if (key == "reasoning_effort") {
     request.reasoning_effort = text_of(key, value);
+    const std::string problem = effort_problem(request.reasoning_effort);
+    if (!problem.empty()) fail(ErrorKind::invalid_request, problem);
   } else if (key == "think") {
     request.think = flag_of(key, value);
   } else if (key == "parse_special") {

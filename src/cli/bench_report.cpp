@@ -22,14 +22,49 @@ double moved(const Measurement& row) {
   return row.bytes_per_step == 0.0 ? 0.0 : row.bytes_per_step / seconds_per_step(row);
 }
 
+// RFC 4180: a field in quotes where it holds what ends one.
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? "\"\"" : std::string(1, c);
+  return out + "\"";
+}
+
+Json row_json(const BenchReport& report, const Measurement& row) {
+  Json entry = {{"test", row.test},
+                {"batch", row.batch},
+                {"tokens", row.tokens},
+                {"depth", row.depth},
+                {"tokens_per_second", row.tokens_per_second()},
+                {"deviation", row.deviation()},
+                {"milliseconds", milliseconds(row)},
+                {"seconds", row.seconds}};
+  if (row.bytes_per_step > 0.0) {
+    entry["bytes_per_step"] = row.bytes_per_step;
+    entry["bytes_per_second"] = moved(row);
+    if (report.bandwidth > 0.0) entry["share_of_bandwidth"] = moved(row) / best_bandwidth(report);
+  }
+  return entry;
+}
+
 }  // namespace
+
+double milliseconds(const Measurement& row) {
+  return row.bytes_per_step > 0.0 ? 1e3 * seconds_per_step(row)
+                                  : 1e3 * row.tokens * row.batch / row.tokens_per_second();
+}
+
+double roofline(const BenchReport& report, const Measurement& row) {
+  return row.bytes_per_step == 0.0 ? 0.0 : best_bandwidth(report) / row.bytes_per_step * row.batch;
+}
 
 std::string as_markdown(const BenchReport& report) {
   std::string out = fmt::format("{} · {} · {} ({}), {} threads · inferno {}\n", report.model, report.weights,
                                 report.device, report.kernels, report.threads, report.version);
-  out += fmt::format("weights {}, {} read for each token, made or loaded in {:.1f} s\n",
+  out += fmt::format("weights {}, {} read for each token, made or loaded in {:.1f} s ({:.2f} GB/s)\n",
                      human_bytes(static_cast<double>(report.weight_bytes)),
-                     human_bytes(static_cast<double>(report.token_bytes)), report.load_seconds);
+                     human_bytes(static_cast<double>(report.token_bytes)), report.load_seconds,
+                     static_cast<double>(report.weight_bytes) / 1e9 / report.load_seconds);
   if (report.bandwidth > 0.0) {
     out += fmt::format(
         "read bandwidth {:.1f} GB/s with one thread, {:.1f} GB/s with {} (before and after the tests)\n",
@@ -41,8 +76,7 @@ std::string as_markdown(const BenchReport& report) {
     const bool decoding = row.bytes_per_step > 0.0;
     const double rate = row.tokens_per_second();
     out += fmt::format("| {} | {} | {:.2f} | {:.2f} | {:.2f} | {} | {} |\n", row.test, row.batch, rate,
-                       row.deviation(),
-                       decoding ? 1e3 * seconds_per_step(row) : 1e3 * row.tokens * row.batch / rate,
+                       row.deviation(), milliseconds(row),
                        decoding ? fmt::format("{:.2f}", moved(row) / 1e9) : "",
                        decoding && report.bandwidth > 0.0
                            ? fmt::format("{:.0f} %", 100.0 * moved(row) / best_bandwidth(report))
@@ -53,21 +87,16 @@ std::string as_markdown(const BenchReport& report) {
 
 std::string as_json(const BenchReport& report) {
   Json rows = Json::array();
-  for (const Measurement& row : report.rows) {
-    Json entry = {{"test", row.test},
-                  {"batch", row.batch},
-                  {"tokens", row.tokens},
-                  {"tokens_per_second", row.tokens_per_second()},
-                  {"deviation", row.deviation()},
-                  {"seconds", row.seconds}};
-    if (row.bytes_per_step > 0.0) {
-      entry["bytes_per_step"] = row.bytes_per_step;
-      entry["bytes_per_second"] = moved(row);
-      if (report.bandwidth > 0.0) entry["share_of_bandwidth"] = moved(row) / best_bandwidth(report);
-    }
-    rows.push_back(std::move(entry));
+  for (const Measurement& row : report.rows) rows.push_back(row_json(report, row));
+  Json conversions = Json::array();
+  for (const Conversion& one : report.conversions) {
+    conversions.push_back({{"tensor", one.tensor}, {"change", one.change}, {"why", one.why}});
   }
-  const Json out = {{"model", report.model},
+  const Json out = {{"commit", report.commit},
+                    {"command", report.command},
+                    {"date", report.date},
+                    {"host", report.host},
+                    {"model", report.model},
                     {"weights", report.weights},
                     {"device", report.device},
                     {"kernels", report.kernels},
@@ -80,15 +109,21 @@ std::string as_json(const BenchReport& report) {
                     {"read_bandwidth_one_thread", report.bandwidth_one_thread},
                     {"read_bandwidth", report.bandwidth},
                     {"notes", report.notes},
+                    {"conversions", conversions},
                     {"results", rows}};
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string as_csv(const BenchReport& report) {
-  std::string out = "model,weights,threads,test,batch,tokens_per_second,deviation,bytes_per_second\n";
+  std::string out =
+      "model,weights,threads,test,batch,tokens_per_second,deviation,bytes_per_second,milliseconds,"
+      "share_of_bandwidth\n";
   for (const Measurement& row : report.rows) {
-    out += fmt::format("{},{},{},{},{},{:.3f},{:.3f},{:.0f}\n", report.model, report.weights, report.threads,
-                       row.test, row.batch, row.tokens_per_second(), row.deviation(), moved(row));
+    const bool has_share = row.bytes_per_step > 0.0 && report.bandwidth > 0.0;
+    out += fmt::format("{},{},{},{},{},{:.3f},{:.3f},{:.0f},{:.4f},{}\n", csv_field(report.model),
+                       csv_field(report.weights), report.threads, row.test, row.batch,
+                       row.tokens_per_second(), row.deviation(), moved(row), milliseconds(row),
+                       has_share ? fmt::format("{:.4f}", moved(row) / best_bandwidth(report)) : "");
   }
   return out;
 }

@@ -93,10 +93,14 @@ std::vector<fs::path> places(const Environment& environment) {
   return places;
 }
 
+std::string folder_name(std::span<const EmbeddedFile> files) {
+  return fmt::format("builtin-{:016x}", fingerprint(files));
+}
+
 }  // namespace
 
 fs::path unpack_model(std::span<const EmbeddedFile> files, const Environment& environment) {
-  const std::string name = fmt::format("builtin-{:016x}", fingerprint(files));
+  const std::string name = folder_name(files);
   std::string tried;
   for (const fs::path& place : places(environment)) {
     const fs::path folder = place / name;
@@ -110,6 +114,10 @@ fs::path unpack_model(std::span<const EmbeddedFile> files, const Environment& en
 
 fs::path builtin_model(const Environment& environment) {
   return unpack_model(builtin_files(), environment);
+}
+
+bool is_builtin(const fs::path& path) {
+  return path.filename() == folder_name(builtin_files());
 }
 
 }  // namespace inferno

@@ -20,4 +20,7 @@ std::filesystem::path unpack_model(std::span<const EmbeddedFile> files, const En
 // unpack_model() of the built-in one.
 std::filesystem::path builtin_model(const Environment& environment);
 
+// Whether `path` is named as the folders are that builtin_model() returns. Reads no file.
+bool is_builtin(const std::filesystem::path& path);
+
 }  // namespace inferno

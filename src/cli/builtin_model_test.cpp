@@ -6,26 +6,12 @@
 #include <fstream>
 
 #include "checkpoint/checkpoint.h"
+#include "support/temporary_directory.h"
 
 namespace inferno {
 namespace {
 
 constexpr EmbeddedFile two_files[] = {{"config.json", "{}"}, {"weights", std::string_view("a\0b", 3)}};
-
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "inferno-test-XXXXXX").string();
-    if (mkdtemp(name.data()) != nullptr) path_ = name;
-  }
-  ~ScratchFolder() { std::filesystem::remove_all(path_); }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 std::string contents(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -33,7 +19,7 @@ std::string contents(const std::filesystem::path& path) {
 }
 
 TEST(BuiltinModel, IsUnpackedUnderTheCacheFolder) {
-  const ScratchFolder folder;
+  const TemporaryDirectory folder;
   const Environment environment({{"XDG_CACHE_HOME", folder.path().string()}}, std::nullopt);
   const auto model = unpack_model(two_files, environment);
   EXPECT_EQ(model.parent_path(), folder.path() / "inferno");
@@ -42,7 +28,7 @@ TEST(BuiltinModel, IsUnpackedUnderTheCacheFolder) {
 }
 
 TEST(BuiltinModel, IsMendedWhenAFileWasChanged) {
-  const ScratchFolder folder;
+  const TemporaryDirectory folder;
   const Environment environment({{"XDG_CACHE_HOME", folder.path().string()}}, std::nullopt);
   const auto model = unpack_model(two_files, environment);
   std::ofstream(model / "weights") << "xxx";
@@ -53,14 +39,23 @@ TEST(BuiltinModel, IsMendedWhenAFileWasChanged) {
 }
 
 TEST(BuiltinModel, GoesToATemporaryFolderWhenTheCacheCannotBeWritten) {
-  const ScratchFolder folder;
+  const TemporaryDirectory folder;
   std::ofstream(folder.path() / "inferno") << "a file where a folder should be";
   const Environment environment({{"XDG_CACHE_HOME", folder.path().string()}}, std::nullopt);
   EXPECT_EQ(contents(unpack_model(two_files, environment) / "config.json"), "{}");
 }
 
+TEST(BuiltinModel, IsKnownByTheNameOfItsFolder) {
+  const TemporaryDirectory folder;
+  const Environment environment({{"XDG_CACHE_HOME", folder.path().string()}}, std::nullopt);
+  EXPECT_TRUE(is_builtin(builtin_model(environment)));
+  EXPECT_FALSE(is_builtin("/models/builtin-0123456789abcdef"));
+  EXPECT_FALSE(is_builtin("builtin"));
+  EXPECT_FALSE(is_builtin(""));
+}
+
 TEST(BuiltinModel, IsAModelThatOpens) {
-  const ScratchFolder folder;
+  const TemporaryDirectory folder;
   const Environment environment({{"XDG_CACHE_HOME", folder.path().string()}}, std::nullopt);
   EXPECT_EQ(open_checkpoint(builtin_model(environment))->architecture(), "gpt_oss");
 }

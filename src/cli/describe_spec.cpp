@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 
 #include "model/kv_cache.h"
@@ -107,10 +108,33 @@ std::uint64_t elements_of(const StoredTensor& tensor) {
 
 }  // namespace
 
+namespace {
+
+// Whole numbers without a point: the files have 2880, not 2880.0.
+Json number(double value) {
+  constexpr double exact = 9007199254740992.0;  // up to here a double holds every whole number
+  if (std::trunc(value) == value && std::abs(value) <= exact) return static_cast<std::int64_t>(value);
+  return value;
+}
+
+Json as_json_value(const std::vector<double>& values) {
+  Json out = Json::array();
+  for (const double value : values) out.push_back(number(value));
+  return out;
+}
+Json as_json_value(double value) {
+  return number(value);
+}
+Json as_json_value(const auto& value) {
+  return value;
+}
+
+}  // namespace
+
 Json describe_config(const Config& config) {
   Json out = Json::object();
   for (const auto& [key, value] : config.values()) {
-    std::visit([&, &name = key](const auto& v) { out[name] = v; }, value);
+    std::visit([&, &name = key](const auto& v) { out[name] = as_json_value(v); }, value);
   }
   return out;
 }

@@ -107,6 +107,10 @@ bool Environment::allows_colour(bool is_terminal) const {
   return is_terminal && get("TERM") != "dumb";
 }
 
+bool Environment::allows_redrawing(bool is_terminal) const {
+  return is_terminal && get("TERM") != "dumb";
+}
+
 std::string Environment::expanded(std::string_view path) const {
   std::string out;
   if (path == "~" || path.starts_with("~/")) {

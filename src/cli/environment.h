@@ -49,6 +49,9 @@ class Environment {
   // CLICOLOR_FORCE says yes to a pipe too.
   bool allows_colour(bool is_terminal) const;
 
+  // Whether a line on something that `is_terminal` may be drawn over: TERM=dumb says no.
+  bool allows_redrawing(bool is_terminal) const;
+
   // A leading ~ and any $NAME or ${NAME} replaced; what is not set stays as it is written.
   std::string expanded(std::string_view path) const;
 

@@ -51,6 +51,12 @@ TEST(Environment, DecidesAboutColours) {
   EXPECT_FALSE(Environment({{"TERM", "dumb"}}, {}).allows_colour(true));
 }
 
+TEST(Environment, KnowsWhereALineMayBeDrawnOver) {
+  EXPECT_TRUE(Environment({{"TERM", "xterm"}, {"NO_COLOR", "1"}}, {}).allows_redrawing(true));
+  EXPECT_FALSE(Environment({{"TERM", "xterm"}}, {}).allows_redrawing(false));
+  EXPECT_FALSE(Environment({{"TERM", "dumb"}, {"CLICOLOR_FORCE", "1"}}, {}).allows_redrawing(true));
+}
+
 TEST(Environment, ExpandsTheTildeAndVariablesOfAPath) {
   const Environment environment({{"HOME", "/h"}, {"DISK", "/disk"}, {"EMPTY", ""}}, {});
   EXPECT_EQ(environment.expanded("~/models"), "/h/models");

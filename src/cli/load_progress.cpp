@@ -9,6 +9,8 @@
 #include <mutex>
 #include <set>
 
+#include "cli/describe_spec.h"
+#include "cli/environment.h"
 #include "cli/printable.h"
 #include "cli/terminal/screen.h"
 
@@ -53,6 +55,7 @@ class WatchedSource : public ByteSource {
     source_->read(offset, to);
     tally_->add(to.size());
   }
+  void check_unchanged() const override { source_->check_unchanged(); }
 
  private:
   std::shared_ptr<const ByteSource> source_;
@@ -87,8 +90,18 @@ std::unique_ptr<Checkpoint> watched(std::unique_ptr<Checkpoint> checkpoint, Repo
   return std::make_unique<WatchedCheckpoint>(std::move(checkpoint), std::move(report));
 }
 
+std::string load_line(std::uint64_t done, std::uint64_t total, double seconds) {
+  std::string line =
+      fmt::format("{:.0f} % of {}", 100.0 * static_cast<double>(done) / static_cast<double>(total),
+                  human_bytes(static_cast<double>(total)));
+  if (seconds > 0.0) line += fmt::format(", {:.2f} GB/s", static_cast<double>(done) / 1e9 / seconds);
+  return line;
+}
+
 LoadMeter::LoadMeter(const std::string& name)
-    : name_(printable(name)), is_shown_(terminal::is_terminal(STDERR_FILENO)) {
+    : name_(printable(name)),
+      is_shown_(Environment::of_process().allows_redrawing(terminal::is_terminal(STDERR_FILENO))),
+      start_(Clock::now()) {
   if (is_shown_) fmt::print(stderr, "\rloading {} …", name_);
 }
 
@@ -98,10 +111,8 @@ LoadMeter::~LoadMeter() {
 
 void LoadMeter::show(std::uint64_t done, std::uint64_t total) const {
   if (!is_shown_ || total == 0) return;
-  constexpr double mebibyte = 1 << 20;
-  fmt::print(stderr, "\rloading {} … {:.0f} % of {:.0f} MiB\x1b[K", name_,
-             100.0 * static_cast<double>(done) / static_cast<double>(total),
-             static_cast<double>(total) / mebibyte);
+  const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  fmt::print(stderr, "\rloading {} … {}\x1b[K", name_, load_line(done, total, seconds));
 }
 
 }  // namespace inferno

@@ -1,6 +1,7 @@
 // Watches a model being read: how many bytes of how many.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -17,6 +18,9 @@ using ReportProgress = std::function<void(std::uint64_t done, std::uint64_t tota
 // any thread that reads, never from two at once.
 std::unique_ptr<Checkpoint> watched(std::unique_ptr<Checkpoint> checkpoint, ReportProgress report);
 
+// "45 % of 12.8 GiB, 9.31 GB/s"
+std::string load_line(std::uint64_t done, std::uint64_t total, double seconds);
+
 // A line on stderr that goes away when loading is over. Says nothing where stderr is no terminal.
 class LoadMeter {
  public:
@@ -30,6 +34,7 @@ class LoadMeter {
  private:
   std::string name_;
   bool is_shown_;
+  std::chrono::steady_clock::time_point start_;
 };
 
 }  // namespace inferno

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "cli/load_report.h"
 #include "cli/progress_bar.h"
 
 namespace inferno {
@@ -28,6 +29,22 @@ TEST(LoadProgress, CountsWhatIsReadOfWhatWasAskedFor) {
   first.read(0, std::span(bytes).first(1));
   EXPECT_EQ(total, first.bytes + second.bytes);
   EXPECT_EQ(done, std::min(first.bytes + 1, total));
+}
+
+TEST(LoadProgress, SaysHowFastItReads) {
+  EXPECT_EQ(load_line(1'500'000'000, 3'000'000'000, 0.5), "50 % of 2.8 GiB, 3.00 GB/s");
+  EXPECT_EQ(load_line(0, 2048, 0.0), "0 % of 2.0 KiB");
+}
+
+TEST(LoadProgress, TellsWhatWasConvertedForEachKindOfTensorOnce) {
+  const std::vector<Conversion> found = {{"model.layers.0.norm.weight", "bf16 to f32", "sums are float"},
+                                         {"model.layers.1.norm.weight", "bf16 to f32", "sums are float"},
+                                         {"model.layers.1.mlp.up.weight", "transposed", "it is stored so"},
+                                         {"model.norm.weight", "bf16 to f32", "sums are float"}};
+  EXPECT_EQ(conversion_lines(found),
+            (std::vector<std::string>{"model.layers.*.norm.weight (2 tensors): bf16 to f32; sums are float",
+                                      "model.layers.1.mlp.up.weight: transposed; it is stored so",
+                                      "model.norm.weight: bf16 to f32; sums are float"}));
 }
 
 TEST(ProgressBar, ShowsHowMuchIsDone) {

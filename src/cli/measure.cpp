@@ -140,11 +140,12 @@ Measurement Measurer::prompt(int tokens, int repeat) {
   return out;
 }
 
-Measurement Measurer::generate(int tokens, int depth, int repeat, std::uint64_t token_bytes) {
+Measurement Measurer::generate(int tokens, int depth, int repeat, double weight_bytes) {
   Measurement out = {
       .test = depth == 0 ? fmt::format("tg{}", tokens) : fmt::format("tg{} @ d{}", tokens, depth),
       .batch = batch_,
       .tokens = tokens,
+      .depth = depth,
       .seconds = {}};
   const ModelSpec& spec = decoder_.spec();
   double cache_bytes = 0.0;
@@ -153,7 +154,7 @@ Measurement Measurer::generate(int tokens, int depth, int repeat, std::uint64_t 
     const int visible = window == 0 ? seen : std::min(window, seen);
     cache_bytes += static_cast<double>(cache_bytes_per_token(spec, window, backend_.cache_type())) * visible;
   }
-  out.bytes_per_step = static_cast<double>(token_bytes) + cache_bytes * batch_;
+  out.bytes_per_step = weight_bytes + cache_bytes * batch_;
   if (depth > 0) prefill(depth);
   decode(1, depth);  // warm up
   for (int i = 0; i < repeat; ++i) {

@@ -14,6 +14,7 @@ struct Measurement {
   std::string test;  // llama-bench's names: pp512, tg128, tg128 @ d2048
   int batch = 1;
   int tokens = 0;               // of each sequence, in one run
+  int depth = 0;                // tokens in the cache before the run
   std::vector<double> seconds;  // of each run
   double bytes_per_step = 0.0;  // read while decoding one step: weights and cache
   double tokens_per_second() const;
@@ -27,7 +28,8 @@ class Measurer {
   Measurer(Decoder& decoder, Backend& backend, int batch, int context);
 
   Measurement prompt(int tokens, int repeat);
-  Measurement generate(int tokens, int depth, int repeat, std::uint64_t token_bytes);
+  // weight_bytes: of one step.
+  Measurement generate(int tokens, int depth, int repeat, double weight_bytes);
 
  private:
   void allocate_sampling();

@@ -43,10 +43,10 @@ double EngineMeasurer::run(int streams, int tokens) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-Measurement EngineMeasurer::generate(int streams, int tokens, int repeat, std::uint64_t token_bytes) {
+Measurement EngineMeasurer::generate(int streams, int tokens, int repeat, double weight_bytes) {
   Measurement out = {
       .test = fmt::format("engine tg{}", tokens), .batch = streams, .tokens = tokens, .seconds = {}};
-  out.bytes_per_step = static_cast<double>(token_bytes);
+  out.bytes_per_step = weight_bytes;
   run(streams, 1);
   for (int i = 0; i < repeat; ++i) out.seconds.push_back(run(streams, tokens));
   return out;

@@ -14,7 +14,7 @@ class EngineMeasurer {
   EngineMeasurer(std::unique_ptr<Backend> backend, std::unique_ptr<Decoder> decoder, int most_streams);
 
   // Greedy, from a prompt of one token. The clock starts with the first token of each run.
-  Measurement generate(int streams, int tokens, int repeat, std::uint64_t token_bytes);
+  Measurement generate(int streams, int tokens, int repeat, double weight_bytes);
 
  private:
   double run(int streams, int tokens);

@@ -7,26 +7,11 @@
 
 #include "base/error.h"
 #include "cli/builtin_model.h"
+#include "cli/describe_spec.h"
 #include "cli/printable.h"
 #include "text/display.h"
 
 namespace inferno {
-namespace {
-
-std::string human_size(std::uint64_t bytes) {
-  double size = static_cast<double>(bytes);
-  const char* unit = "kB";
-  size /= 1e3;
-  for (const char* larger : {"MB", "GB", "TB"}) {
-    if (size < 1000) break;
-    size /= 1e3;
-    unit = larger;
-  }
-  return fmt::format("{:.1f} {}", size, unit);
-}
-
-}  // namespace
-
 std::vector<FoundModel> models_here(const Environment& environment) {
   std::vector<FoundModel> found = find_models(model_places(environment));
   FoundModel builtin = {.name = std::string(builtin_name), .path = {}, .bytes = 0};
@@ -59,8 +44,8 @@ std::string model_list(const std::vector<FoundModel>& found) {
   for (std::size_t at = 0; at < found.size(); ++at) {
     const std::string name = printable(found[at].name);
     const auto padding = static_cast<std::size_t>(widest - columns(name));
-    list += fmt::format("{:>4}  {}{}  {:>9}\n", at + 1, name, std::string(padding, ' '),
-                        human_size(found[at].bytes));
+    list += fmt::format("{:>4}  {}{}  {:>10}\n", at + 1, name, std::string(padding, ' '),
+                        human_bytes(static_cast<double>(found[at].bytes)));
   }
   return list;
 }

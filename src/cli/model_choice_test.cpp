@@ -45,8 +45,8 @@ TEST(ModelChoice, SaysWhereItLookedWhenThereIsNone) {
 }
 
 TEST(ModelChoice, ListsModelsInColumns) {
-  EXPECT_EQ(model_list(two), "   1  org/one     1.2 MB\n   2  日本       20.0 GB\n");
-  EXPECT_EQ(model_list({{"a\x1b[2J", "/m", 5}}), "   1  a\\x1b[2J     0.0 kB\n");
+  EXPECT_EQ(model_list(two), "   1  org/one     1.2 MiB\n   2  日本       18.6 GiB\n");
+  EXPECT_EQ(model_list({{"a\x1b[2J", "/m", 5}}), "   1  a\\x1b[2J         5 B\n");
 }
 
 }  // namespace

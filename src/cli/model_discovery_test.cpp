@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "support/temporary_directory.h"
 
 namespace inferno {
 namespace {
@@ -16,13 +17,6 @@ using testing::ElementsAre;
 
 class ModelDiscovery : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "models-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    root_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
   void write(const fs::path& file, std::string_view text = "12345") {
     fs::create_directories((root_ / file).parent_path());
     std::ofstream(root_ / file) << text;
@@ -38,7 +32,8 @@ class ModelDiscovery : public testing::Test {
     return all;
   }
 
-  fs::path root_;
+  const TemporaryDirectory folder_;
+  const fs::path root_ = folder_.path();
 };
 
 TEST_F(ModelDiscovery, FindsDirectoriesAndFilesInAFolder) {

@@ -27,20 +27,22 @@ int cuda_index(const std::string& device) {
 std::unique_ptr<Backend> choose(const DeviceOptions& options) {
   if (options.device == "cpu") return make_cpu_backend(options.threads);
   if (options.device == "cuda" || options.device.starts_with("cuda:")) {
-    return make_cuda_backend(cuda_index(options.device));
+    return make_cuda_backend(cuda_index(options.device), options.threads);
   }
   if (options.device != "auto") {
     fail(ErrorKind::invalid_request,
          fmt::format("--device {}: expected auto, cpu, cuda or cuda:N", options.device));
   }
-  return cuda_is_usable() ? make_cuda_backend(0) : make_cpu_backend(options.threads);
+  return cuda_is_usable() ? make_cuda_backend(0, options.threads) : make_cpu_backend(options.threads);
 }
 
 }  // namespace
 
 void add_device_options(CLI::App& command, DeviceOptions& options) {
   command.add_option("--device", options.device, "auto, cpu, cuda or cuda:N")->capture_default_str();
-  command.add_option("--threads", options.threads, "CPU threads; 0 means one for each usable core")
+  command
+      .add_option("--threads", options.threads,
+                  "CPU threads, on a GPU those that read weights; 0 means one for each usable core")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
 }

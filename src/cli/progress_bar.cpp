@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "cli/environment.h"
 #include "cli/terminal/screen.h"
 
 namespace inferno {
@@ -18,7 +19,7 @@ std::string progress_line(std::size_t done, std::size_t total, double tokens_per
 
 ProgressBar::ProgressBar(std::size_t total)
     : total_(total),
-      is_shown_(terminal::is_terminal(STDERR_FILENO)),
+      is_shown_(Environment::of_process().allows_redrawing(terminal::is_terminal(STDERR_FILENO))),
       start_(std::chrono::steady_clock::now()),
       last_(start_) {}
 

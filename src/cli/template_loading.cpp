@@ -114,7 +114,16 @@ ModelTemplates find_templates(const fs::path& model) {
 
 TemplateSource open_template(const fs::path& model, bool with_tools) {
   const bool is_file = !fs::is_directory(model) && model.extension() != ".gguf";
-  if (is_file) return {model.string(), read_file(model, jinja::Budgets{}.source_bytes), {}};
+  if (is_file) {
+    if (fs::exists(model) && model.extension() != ".jinja" && model.extension() != ".j2") {
+      fail(ErrorKind::invalid_request,
+           fmt::format("{}: expected a model directory, a .gguf file or a template (.jinja, .j2)",
+                       model.string()),
+           {.why = "any other file would be taken for a template, and its bytes for a prompt",
+            .next = "if it is a template, give it one of these names"});
+    }
+    return {model.string(), read_file(model, jinja::Budgets{}.source_bytes), {}};
+  }
   const ModelTemplates templates = find_templates(model);
   if (templates.with_tools && (with_tools || !templates.usual)) return *templates.with_tools;
   return templates.usual ? *templates.usual : use_default(holder_of(model), templates);

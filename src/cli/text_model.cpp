@@ -12,6 +12,7 @@
 #include "cli/builtin_model.h"
 #include "cli/chat_format_loading.h"
 #include "cli/load_progress.h"
+#include "cli/load_report.h"
 #include "cli/printable.h"
 #include "cli/tokenizer_loading.h"
 #include "model/load.h"
@@ -49,14 +50,18 @@ std::unique_ptr<Engine> start_engine(const fs::path& path, const std::string& na
                                      const TextModelOptions& options, std::string& architecture) {
   const EngineOptions engine = {.max_sequences = options.parallel, .deterministic = options.deterministic};
   auto backend = make_backend(options.device);
-  const LoadMeter meter(name);
+  auto meter = std::make_unique<LoadMeter>(name);
   const auto checkpoint = watched(open_checkpoint(path),
-                                  [&](std::uint64_t done, std::uint64_t total) { meter.show(done, total); });
+                                  [&](std::uint64_t done, std::uint64_t total) { meter->show(done, total); });
   architecture = checkpoint->architecture();
+  const auto start = std::chrono::steady_clock::now();
   LoadedModel model = load_model(*checkpoint, *backend,
                                  {.max_tokens = engine.max_step_tokens,
                                   .max_logit_rows = engine.max_sequences,
                                   .context = options.context});
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  meter.reset();
+  if (options.verbose) print_load_report(model.report, took.count());
   for (const std::string& note : model.report.notes) fmt::print(stderr, "note: {}\n", printable(note));
   return std::make_unique<Engine>(std::move(backend), std::move(model.decoder), engine);
 }
@@ -70,6 +75,8 @@ void add_text_model_options(CLI::App& command, TextModelOptions& options) {
                   "tokens of prompt and answer; 0: the model's own")
       ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str();
+  command.add_flag("--verbose", options.verbose,
+                   "say on stderr how fast the model was read and what was converted, tensor by tensor");
   command.add_flag("--deterministic", options.deterministic,
                    "no bit of an answer depends on what else runs; the seed is 0 unless given");
 }
@@ -88,6 +95,31 @@ TextModel::TextModel(const fs::path& path, std::string name, const TextModelOpti
   end_tokens_ = end_tokens(*tokenizer_, config);
   engine_ = start_engine(path_, name_, options, architecture_);
   load_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+std::vector<std::string> TextModel::without_effect(const TextRequest& request) const {
+  std::vector<std::string> notes;
+  const auto check = [&](std::string_view option, const auto& reset) {
+    if (request.prompt || !chat_) {
+      notes.push_back(fmt::format("{} has no effect on a text that is completed: it is for conversations{}",
+                                  option, chat_ ? " (--chat)" : ", which this model does not have"));
+      return;
+    }
+    TextRequest without = request;
+    reset(without);
+    if (chat_->render(conversation_of(request)).text != chat_->render(conversation_of(without)).text) return;
+    notes.push_back(
+        fmt::format("{} has no effect: this model's chat format ({}) has no such setting, or it is "
+                    "set so anyway",
+                    option, chat_->name()));
+  };
+  if (request.think) {
+    check(*request.think ? "--think" : "--no-think", [](TextRequest& without) { without.think.reset(); });
+  }
+  if (!request.reasoning_effort.empty()) {
+    check("--reasoning-effort", [](TextRequest& without) { without.reasoning_effort.clear(); });
+  }
+  return notes;
 }
 
 PreparedRequest TextModel::prepare(const TextRequest& request) const {

@@ -15,13 +15,14 @@ namespace inferno {
 
 struct TextModelOptions {
   DeviceOptions device;
-  int context = 0;   // 0: the model's own
-  int parallel = 1;  // requests at once
+  int context = 0;       // 0: the model's own
+  int parallel = 1;      // requests at once
+  bool verbose = false;  // says how long loading took and what was converted
   bool deterministic =
       false;  // an answer depends on its request alone, also on its seed: 0 where none is given
 };
 
-// --device, --threads, --context, --deterministic.
+// --device, --threads, --context, --deterministic, --verbose.
 void add_text_model_options(CLI::App& command, TextModelOptions& options);
 
 // A request in tokens, and how to read the reply.
@@ -48,6 +49,9 @@ class TextModel {
   // Error{unsupported} for a conversation with a model that has no chat format; Error{invalid_request} and
   // Error{unsupported} as ChatFormat::render.
   PreparedRequest prepare(const TextRequest& request) const;
+  // A sentence for each of `think` and `reasoning_effort` that was asked for and changes nothing: the request
+  // is no conversation, or the model's chat format does not know it.
+  std::vector<std::string> without_effect(const TextRequest& request) const;
 
  private:
   std::filesystem::path path_;

@@ -19,6 +19,10 @@ struct TextRequest {
   SamplingSettings settings;          // over the model's own
 };
 
+// How much a model may think, in the words of all families: none, minimal, low, medium, high, xhigh, max.
+// What a family does not have counts as its nearest. The problem with `text`; empty when there is none.
+std::string effort_problem(const std::string& text);
+
 // The conversation that begins with a system prompt, where there is one, and the user's message.
 Json first_messages(const std::string& system, const std::string& user);
 

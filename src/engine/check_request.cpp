@@ -66,7 +66,13 @@ void check_request(const GenerationRequest& request, const RequestLimits& limits
     fail(ErrorKind::invalid_request,
          fmt::format("a prompt of {} tokens leaves no room for an answer in a context of {}",
                      request.prompt.size(), limits.context),
-         {.why = {}, .next = "shorten the prompt, or start with a longer context or a larger cache"});
+         {.why = {},
+          .next =
+              limits.context < limits.model_context
+                  ? fmt::format("shorten the prompt, or start with a longer context (this model takes {}) or "
+                                "more memory for the cache",
+                                limits.model_context)
+                  : "shorten the prompt: this is all the context that the model was made for"});
   }
   check_tokens("prompt", request.prompt, limits.vocab);
   check_number("max_tokens", request.max_tokens, 0.0, std::numeric_limits<int>::max());

@@ -93,7 +93,10 @@ struct Engine::Impl {
   }
 
   RequestLimits request_limits() const {
-    return {.vocab = decoder->spec().vocab, .context = plan.context, .most_logprobs = options.max_logprobs};
+    return {.vocab = decoder->spec().vocab,
+            .context = plan.context,
+            .model_context = decoder->spec().context,
+            .most_logprobs = options.max_logprobs};
   }
 
   std::unique_ptr<Backend> backend;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "model/edited_checkpoint.h"
+#include "model/tensor_plan.h"
 #include "support/caught_error.h"
 
 namespace inferno {
@@ -50,6 +51,74 @@ TEST(Load, AcceptsATinyLlama) {
   const LoadedModel model = load(checkpoint, *backend);
   EXPECT_EQ(model.decoder->spec().blocks.size(), 2u);
   EXPECT_GT(model.report.parameters, 0u);
+}
+
+TEST(Load, ListsWhatIsConvertedAndWhy) {
+  const auto backend = make_cpu_backend(1);
+  const EditedCheckpoint gpt2(
+      R"({"n_embd": 32, "n_layer": 1, "n_head": 2, "n_positions": 64, "vocab_size": 50})",
+      R"({"n_embd": 32, "n_layer": 1, "n_head": 2, "n_positions": 64, "vocab_size": 50})", "gpt2");
+  const auto changes = [](const LoadReport& report, std::string_view tensor) {
+    std::vector<std::string> found;
+    for (const Conversion& one : report.conversions) {
+      EXPECT_FALSE(one.why.empty());
+      if (one.tensor.ends_with(tensor)) found.push_back(one.change);
+    }
+    return found;
+  };
+  const LoadReport report = load(gpt2, *backend).report;
+  EXPECT_THAT(changes(report, "h.0.mlp.c_fc.weight"), ::testing::Contains("transposed"));
+  EXPECT_THAT(changes(report, "h.0.ln_1.weight"), ::testing::IsEmpty()) << "it is f32 already";
+  EXPECT_THAT(changes(report, "wte.weight"), ::testing::Not(::testing::Contains("transposed")));
+}
+
+TEST(Load, CountsTheBytesThatAStepReads) {
+  LoadReport report;
+  report.token_bytes = 1000;
+  EXPECT_EQ(report.step_bytes(8), 1000.0);
+  // 400 bytes of everything else, and a quarter of 2,400 bytes of experts for each token.
+  report.expert_bytes = 2400;
+  report.chosen_share = 0.25;
+  EXPECT_DOUBLE_EQ(report.step_bytes(1), 1000.0);
+  EXPECT_DOUBLE_EQ(report.step_bytes(2), 400.0 + 2400.0 * (1.0 - 0.75 * 0.75));
+  EXPECT_NEAR(report.step_bytes(1000), 2800.0, 1e-6);
+}
+
+TEST(Load, ReadsAPartInPiecesAsItReadsItWhole) {
+  // [in, out] matrices of three experts, and rows in which two halves take turns.
+  std::vector<std::byte> bytes(3 * 8 * 6 * 2);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i);
+  for (const bool transposed : {false, true}) {
+    PlannedPart part;
+    part.names = {"experts"};
+    part.tensors = {{.format = WeightFormat::bf16,
+                     .shape = {3, 8, 6},
+                     .source = memory_source(bytes),
+                     .offset = 0,
+                     .bytes = bytes.size()}};
+    part.rows = transposed ? 6 : 8;
+    part.experts = 3;
+    part.transposed = transposed;
+    const int cols = transposed ? 8 : 6;
+    const WeightSource source = source_of(part, cols);
+    std::vector<std::byte> whole(source.bytes());
+    source.read(0, whole);
+    if (transposed) {
+      EXPECT_EQ(whole[0], bytes[0]);
+      EXPECT_EQ(whole[2], bytes[12]) << "the second element of row 0 is the first of the second stored row";
+    } else {
+      EXPECT_EQ(whole, bytes);
+    }
+    for (std::int64_t at_once = 1; at_once <= source.all_rows(); ++at_once) {
+      std::vector<std::byte> pieces(whole.size());
+      for (std::int64_t row = 0; row < source.all_rows(); row += at_once) {
+        const auto count = static_cast<std::size_t>(std::min(at_once, source.all_rows() - row));
+        source.read(row, std::span(pieces).subspan(static_cast<std::size_t>(row) * source.row_bytes(),
+                                                   count * source.row_bytes()));
+      }
+      EXPECT_EQ(pieces, whole) << at_once << " rows at once";
+    }
+  }
 }
 
 TEST(Load, NamesEveryProblemAtOnce) {

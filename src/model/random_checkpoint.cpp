@@ -14,16 +14,25 @@
 namespace inferno {
 namespace {
 
-// Blocks made when they are read. Reads must begin and end at block borders, as the loader's whole tensors
-// do.
+// Blocks made when they are read. Reads must begin and end at block borders, as the loader's rows do.
 class RandomSource final : public ByteSource {
  public:
   RandomSource(WeightFormat format, std::uint64_t bytes, float deviation, std::uint64_t seed)
       : format_(format), bytes_(bytes), deviation_(deviation), seed_(seed) {}
   std::uint64_t size() const override { return bytes_; }
   void read(std::uint64_t offset, std::span<std::byte> to) const override {
-    expects(offset == 0 && to.size() == bytes_, "random tensors are read whole");
-    fill_random(format_, to, deviation_, seed_);
+    const std::size_t block = block_bytes(format_), stretch = block * random_stretch;
+    expects(offset % block == 0 && to.size() % block == 0, "random tensors are read in whole blocks");
+    expects(offset <= bytes_ && to.size() <= bytes_ - offset, "random tensors are read within their bounds");
+    if (const std::size_t skip = offset % stretch; skip != 0) {  // the rest of the stretch it begins in
+      const std::size_t count = std::min(stretch - skip, to.size());
+      std::vector<std::byte> whole(skip + count);
+      fill_random(format_, whole, deviation_, seed_, (offset - skip) / block);
+      std::memcpy(to.data(), whole.data() + skip, count);
+      offset += count;
+      to = to.subspan(count);
+    }
+    if (!to.empty()) fill_random(format_, to, deviation_, seed_, offset / block);
   }
 
  private:

@@ -51,9 +51,12 @@ class Planner {
     return std::nullopt;
   }
 
-  std::optional<StoredTensor> find_bias(const std::string& name) {
-    auto found = find(stored_name(name) + ".bias");
-    return found ? found : find(stored_name(name) + "_bias");
+  std::optional<StoredTensor> find_bias(const std::string& name, std::string& found_as) {
+    for (const char* ending : {".bias", "_bias"}) {
+      found_as = stored_name(name) + ending;
+      if (auto found = find(found_as)) return found;
+    }
+    return std::nullopt;
   }
 
   bool exists(const NameChoice& choice) const {
@@ -123,7 +126,8 @@ class Planner {
   }
 
   void plan_bias(PlannedPart& part, const SlotRequest& request, const std::string& name, bool apart) {
-    const auto bias = find_bias(name);
+    std::string found_as;
+    const auto bias = find_bias(name, found_as);
     if (!bias) {
       problem("{}.bias: missing ({})", stored_name(name), name_of(request.slot));
       return;
@@ -133,6 +137,7 @@ class Planner {
     if (part.experts > 0 && !apart) expected.insert(expected.begin(), part.experts);
     if (bias->shape != expected) wrong_shape(stored_name(name) + ".bias", *bias, expected);
     part.biases.push_back(*bias);
+    part.bias_names.push_back(found_as);
   }
 
   void check_shape(const std::string& name, const StoredTensor& tensor, const PlannedPart& part,

@@ -15,8 +15,9 @@ struct PlannedPart {
   std::vector<std::string> names;
   std::vector<StoredTensor> tensors;
   std::vector<StoredTensor> biases;  // as many as tensors, or none
-  int rows = 0;                      // of one expert
-  int experts = 0;                   // 0: no experts
+  std::vector<std::string> bias_names;
+  int rows = 0;     // of one expert
+  int experts = 0;  // 0: no experts
   bool transposed = false;
   bool interleaved = false;
   int rotary_heads =
@@ -39,6 +40,9 @@ TensorPlan plan_tensors(const ModelSpec& spec, const Architecture& arch, const C
 // Tensors that nothing asked for and that are not known to be harmless leftovers (masks, cached frequencies).
 std::vector<std::string> unused_tensors(const TensorPlan& plan, const ModelSpec& spec,
                                         const Checkpoint& checkpoint);
+
+// The part as a backend loads it. Whoever calls its read() reads files.
+WeightSource source_of(const PlannedPart& part, int cols);
 
 // The part's bytes in the decoder's order: [experts, rows, cols] in the stored format.
 std::vector<std::byte> read_part(const PlannedPart& part, int cols);

@@ -4,10 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 
 #include "base/error.h"
+#include "model/conversions.h"
 #include "model/tensor_plan.h"
 
 namespace inferno {
@@ -26,6 +28,16 @@ void refuse_formats(TensorPlan& plan, const ModelSpec& spec, const Backend& back
   }
 }
 
+// A file may be written to while it is read; each piece is then good, and the whole is not.
+void check_unchanged(const TensorPlan& plan) {
+  for (const PlannedSlot& slot : plan.slots) {
+    for (const PlannedPart& part : slot.parts) {
+      for (const StoredTensor& tensor : part.tensors) tensor.source->check_unchanged();
+      for (const StoredTensor& bias : part.biases) bias.source->check_unchanged();
+    }
+  }
+}
+
 [[noreturn]] void fail_with(const std::vector<std::string>& problems, const Checkpoint& checkpoint) {
   constexpr std::size_t shown = 20;
   std::string text = fmt::format("{}: {} tensor problem{}", checkpoint.config().origin(), problems.size(),
@@ -37,7 +49,8 @@ void refuse_formats(TensorPlan& plan, const ModelSpec& spec, const Backend& back
         .next = "fetch the model again; `inferno inspect` shows what the files hold"});
 }
 
-// Reads planned slots one by one, in the order of slot_requests(), and packs them for the backend.
+// Takes planned slots one by one, in the order of slot_requests(): vectors are read at once, matrices
+// together at the end.
 class Binder {
  public:
   Binder(const ModelSpec& spec, const TensorPlan& plan, Backend& backend, BoundModel& out)
@@ -45,6 +58,9 @@ class Binder {
 
   void run() {
     ModelWeights& weights = out_.weights;
+    std::size_t parts = 0;
+    for (const PlannedSlot& slot : slots_) parts += slot.parts.size();
+    weights.packed.reserve(parts);  // they are pointed to from now on
     weights.embedding = table();
     if (std::holds_alternative<LearnedPositions>(spec_.positions)) weights.positions = table();
     for (const BlockSpec& block : spec_.blocks) weights.blocks.push_back(bind_block(block));
@@ -55,6 +71,7 @@ class Binder {
     } else {
       weights.head = linear();
     }
+    backend_.load(weights.packed, sources_);
   }
 
  private:
@@ -79,17 +96,12 @@ class Binder {
   const PlannedSlot& take() { return slots_[next_++]; }
 
   const Weight* pack(const PlannedPart& part, int cols) {
-    const std::vector<std::byte> bytes = read_part(part, cols);
-    last_bytes_ = bytes.size();
-    const HostWeight host = {.format = part.tensors.front().format,
-                             .count = std::max(part.experts, 1),
-                             .rows = part.rows,
-                             .cols = cols,
-                             .data = bytes};
-    out_.report.parameters += static_cast<std::uint64_t>(host.count) * static_cast<std::uint64_t>(host.rows) *
-                              static_cast<std::uint64_t>(host.cols);
-    out_.report.weight_bytes += bytes.size();
-    return &out_.weights.packed.emplace_back(backend_.pack(host));
+    const WeightSource& source = sources_.emplace_back(source_of(part, cols));
+    last_bytes_ = source.bytes();
+    out_.report.parameters +=
+        static_cast<std::uint64_t>(source.all_rows()) * static_cast<std::uint64_t>(source.cols);
+    out_.report.weight_bytes += last_bytes_;
+    return &out_.weights.packed.emplace_back();  // loaded when all of them are known
   }
 
   const Weight* table() {
@@ -104,8 +116,11 @@ class Binder {
     Linear out;
     for (const PlannedPart& part : slot.parts) {
       out.parts.push_back(pack(part, slot.request.cols));
-      out_.report.token_bytes +=
-          last_bytes_ * active_share(slot.request).first / active_share(slot.request).second;
+      const auto [active, experts] = active_share(slot.request);
+      out_.report.token_bytes += last_bytes_ * active / experts;
+      if (slot.request.experts == 0) continue;
+      out_.report.expert_bytes += last_bytes_;
+      out_.report.chosen_share = static_cast<double>(active) / static_cast<double>(experts);
     }
     if (slot.request.bias) {
       const std::vector<float> bias = read_biases(slot);
@@ -151,11 +166,18 @@ class Binder {
   const std::vector<PlannedSlot>& slots_;
   Backend& backend_;
   BoundModel& out_;
+  std::vector<WeightSource> sources_;  // of packed
   std::size_t next_ = 0;
   std::uint64_t last_bytes_ = 0, table_bytes_ = 0;
 };
 
 }  // namespace
+
+double LoadReport::step_bytes(int sequences) const {
+  const double all = static_cast<double>(expert_bytes);
+  const double dense = static_cast<double>(token_bytes) - all * chosen_share;
+  return dense + all * (1.0 - std::pow(1.0 - chosen_share, sequences));
+}
 
 BoundModel bind(const ModelSpec& spec, const Architecture& arch, const Checkpoint& checkpoint,
                 Backend& backend) {
@@ -167,6 +189,8 @@ BoundModel bind(const ModelSpec& spec, const Architecture& arch, const Checkpoin
   if (!plan.problems.empty()) fail_with(plan.problems, checkpoint);
   BoundModel out;
   Binder(spec, plan, backend, out).run();
+  check_unchanged(plan);
+  out.report.conversions = conversions(plan, backend, out.weights.packed);
   return out;
 }
 

@@ -1,7 +1,6 @@
 // A checkpoint bound to a spec and packed for a backend.
 #pragma once
 
-#include <deque>
 #include <string>
 #include <variant>
 #include <vector>
@@ -32,8 +31,13 @@ struct ModelWeights {
   Norm final_norm;
   Linear head;
 
-  std::deque<Weight> packed;  // what the pointers above point to: a deque, so they stay valid
+  std::vector<Weight> packed;  // what the pointers above point to: never resized once they do
   std::vector<Buffer> memory;
+};
+
+// A tensor that does not reach the kernels as its file has it.
+struct Conversion {
+  std::string tensor, change, why;
 };
 
 struct LoadReport {
@@ -41,7 +45,15 @@ struct LoadReport {
   std::uint64_t weight_bytes = 0;
   std::uint64_t token_bytes =
       0;  // of weights that decoding one token reads: active experts, the head, no table
-  std::vector<std::string> notes;  // conversions and choices made while loading, one sentence each
+  std::uint64_t expert_bytes = 0;  // of all experts
+  double chosen_share = 0.0;       // of the experts that one token chooses
+
+  // Of weights that a step of one token for each of so many sequences reads, where every expert is chosen
+  // equally often.
+  double step_bytes(int sequences) const;
+
+  std::vector<std::string> notes;  // choices made while loading, one sentence each
+  std::vector<Conversion> conversions;
 };
 
 struct BoundModel {
@@ -51,6 +63,7 @@ struct BoundModel {
 
 // Throws one Error naming every problem at once: tensors missing, tensors left over, shapes that
 // disagree with the spec, and whatever the backend refuses. Nothing is read before all of it is checked.
+// Error{corrupt} when a file was written to meanwhile.
 BoundModel bind(const ModelSpec& spec, const Architecture& arch, const Checkpoint& checkpoint,
                 Backend& backend);
 

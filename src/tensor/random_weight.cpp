@@ -130,11 +130,12 @@ template <class B>
 concept Arranged = Block<B> && requires(B block) { arrange(block, 1.0f); };
 
 template <Arranged B>
-void fill_arranged(std::span<std::byte> out, float scale, std::uint64_t seed) {
-  std::array<B, 32> blocks;  // stays in the first-level cache between filling, arranging and copying
+void fill_arranged(std::span<std::byte> out, float scale, std::uint64_t seed, std::uint64_t first_block) {
+  std::array<B, random_stretch> blocks;  // in the first-level cache between filling, arranging and copying
   constexpr std::size_t batch = sizeof(blocks);
   for (std::size_t at = 0; at < out.size(); at += batch) {
-    fill_bits(std::as_writable_bytes(std::span(blocks)), seed, at / batch * (batch / 8 + 1));
+    const std::uint64_t stretch = first_block / random_stretch + at / batch;
+    fill_bits(std::as_writable_bytes(std::span(blocks)), seed, stretch * (batch / 8 + 1));
     for (B& block : blocks) arrange(block, scale);
     std::memcpy(out.data() + at, blocks.data(), std::min(batch, out.size() - at));
   }
@@ -144,7 +145,7 @@ void fill_arranged(std::span<std::byte> out, float scale, std::uint64_t seed) {
 template <Arranged B>
 float unit_deviation() {
   std::vector<B> blocks(512);
-  fill_arranged<B>(std::as_writable_bytes(std::span(blocks)), 1.0f, /*seed=*/0);
+  fill_arranged<B>(std::as_writable_bytes(std::span(blocks)), 1.0f, /*seed=*/0, /*first_block=*/0);
   double squares = 0.0;
   for (const B& block : blocks) {
     for (int i = 0; i < B::elements; ++i)
@@ -154,9 +155,9 @@ float unit_deviation() {
 }
 
 template <Arranged B>
-void fill(B, std::span<std::byte> out, float deviation, std::uint64_t seed) {
+void fill(B, std::span<std::byte> out, float deviation, std::uint64_t seed, std::uint64_t first_block) {
   static const float unit = unit_deviation<B>();
-  fill_arranged<B>(out, deviation / unit, seed);
+  fill_arranged<B>(out, deviation / unit, seed, first_block);
 }
 
 template <class Number>
@@ -201,7 +202,7 @@ blocks::F8_E5M2 encode(float value, blocks::F8_E5M2) {
 // Evenly spread values around zero, drawn four to a random word.
 template <Block B>
   requires(B::elements == 1)
-void fill(B, std::span<std::byte> out, float deviation, std::uint64_t seed) {
+void fill(B, std::span<std::byte> out, float deviation, std::uint64_t seed, std::uint64_t first_block) {
   constexpr std::size_t levels = 4096;
   constexpr int spare_bits = 4;  // of the 16 that each draw has
   const float reach = deviation * std::numbers::sqrt3_v<float>;
@@ -209,7 +210,8 @@ void fill(B, std::span<std::byte> out, float deviation, std::uint64_t seed) {
   for (std::size_t i = 0; i < levels; ++i) {
     table[i] = encode(reach * (static_cast<float>(2 * i + 1) / static_cast<float>(levels) - 1.0f), B{});
   }
-  for (std::size_t at = 0, index = 0; at < out.size(); ++index) {
+  std::uint64_t index = first_block / 4;
+  for (std::size_t at = 0; at < out.size(); ++index) {
     const std::uint64_t word = random_word(seed, index);
     for (int lane = 0; lane < 64 && at < out.size(); lane += 16, at += sizeof(B)) {
       const B& value = table[((word >> lane) & 0xFFFFu) >> spare_bits];
@@ -220,11 +222,13 @@ void fill(B, std::span<std::byte> out, float deviation, std::uint64_t seed) {
 
 }  // namespace
 
-void fill_random(WeightFormat format, std::span<std::byte> blocks, float deviation, std::uint64_t seed) {
+void fill_random(WeightFormat format, std::span<std::byte> blocks, float deviation, std::uint64_t seed,
+                 std::uint64_t first_block) {
+  expects(first_block % random_stretch == 0, "fill_random: from the border of a stretch");
   expects(deviation >= 0.001f && deviation <= 1000.0f, "fill_random: a deviation that every scale can hold");
   visit(format, [&]<Block B>(B block) {
     expects(blocks.size() % sizeof(B) == 0, "fill_random: whole blocks");
-    fill(block, blocks, deviation, seed);
+    fill(block, blocks, deviation, seed, first_block);
   });
 }
 

@@ -20,6 +20,7 @@ struct StoredTensor {
   std::shared_ptr<const ByteSource> source;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
+  bool is_joined = false;  // from two tensors of the file, codes and scales, while it is read
 
   // Fills `to` from byte `from` of the tensor on.
   void read(std::uint64_t from, std::span<std::byte> to) const { source->read(offset + from, to); }

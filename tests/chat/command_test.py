@@ -55,8 +55,15 @@ class TemplateCommand(unittest.TestCase):
         self.expect_text("<s>05 Aug 2025 14:30:00</s>", model, HELLO, "--now", "2025-08-05T14:30:00", "--bos", "<s>", "--eos", "</s>")
         self.expect_text("05 Aug 2025 14:30:00", model, HELLO, "--now", "2025-08-05 14:30")
         self.expect_text("05 Aug 2025 00:00:00", model, HELLO, "--now", "2025-08-05")
-        for wrong in ["tomorrow", "2025-13-01", "2025-08-05T25:00", "2025-08-05T14", "2025-08-05T14:30:00Z"]:
+        self.expect_text("05 Aug 2025 14:30:00", model, HELLO, "--now", "2025-08-05T14:30:00Z")
+        self.expect_text("05 Aug 2025 14:30:00", model, HELLO, "--now", "2025-08-05T14:30Z")
+        for wrong in ["tomorrow", "2025-13-01", "2025-08-05T25:00", "2025-08-05T14", "2025-08-05Z", "2025-08-05T14:30:00ZZ", "Z"]:
             self.expect_refusal(2, "--now", model, HELLO, "--now", wrong)
+
+    def test_takes_no_other_file_for_a_template(self):
+        self.expect_refusal(2, "expected a model directory, a .gguf file or a template", self.write("weights.bin", "{{ 1 }}"))
+        self.expect_refusal(3, "nowhere", self.folder / "nowhere")
+        self.expect_text("1", self.write("t.j2", "{{ 1 }}"))
 
     def test_prints_nothing_when_the_template_refuses(self):
         model = self.write("t.jinja", "before {{ raise_exception('no such role') }}")

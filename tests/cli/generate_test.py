@@ -66,6 +66,43 @@ class Prompts(Scene):
         self.assertEqual(run("-", "-m", models.LLAMA, *limit, stdin=b"Hello there").stdout, wanted)
         self.assertTrue(wanted.endswith(b"\n"))
 
+    def test_options_without_effect_are_named(self):
+        short = ("-n", "2", *GREEDY)
+        said = run("hi", "-m", models.LLAMA, *short, "--no-think", "--reasoning-effort", "low").stderr.decode()
+        self.assertIn("note: --no-think has no effect on a text that is completed", said)
+        self.assertIn("note: --reasoning-effort has no effect on a text that is completed", said)
+        said = run("hi", "-m", self.chat, "--chat", *short, "--think").stderr.decode()
+        self.assertIn("note: --think has no effect: this model's chat format", said)
+        thinker = models.chat_model(self.path / "models/thinker")
+        template = thinker / "chat_template.jinja"
+        template.write_text(template.read_text() + "{% if enable_thinking is defined and not enable_thinking %}/no{% endif %}")
+        self.assertNotIn("note", run("hi", "-m", thinker, "--chat", *short, "--no-think").stderr.decode())
+        self.assertIn("note: --think has no effect", run("hi", "-m", thinker, "--chat", *short, "--think").stderr.decode())
+        (self.path / "one.jsonl").write_text('{"prompt": "a"}\n')
+        said = run("-m", models.LLAMA, "--batch", self.path / "one.jsonl", "--stream", *short).stderr.decode()
+        self.assertIn("note: --stream has no effect with --batch", said)
+
+    def test_an_unknown_effort_is_refused_before_anything_is_loaded(self):
+        done = run("hi", "-m", models.LLAMA, "--chat", "--reasoning-effort", "huge", code=2)
+        self.assertIn(b'expected low, medium or high, found "huge"', done.stderr)
+        (self.path / "efforts.jsonl").write_text('{"prompt": "a", "chat": true, "reasoning_effort": "huge"}\n')
+        done = run("-m", self.chat, "--batch", self.path / "efforts.jsonl", code=1)
+        self.assertIn('expected low, medium or high, found "huge"', json.loads(done.stdout)["error"])
+
+    def test_loading_can_be_watched(self):
+        said = run("hi", "-m", models.ENDLESS, "-n", "1", *GREEDY, "--verbose").stderr.decode()
+        self.assertRegex(said, r"loaded [\d.]+ GB in [\d.]+ s, [\d.]+ GB/s\n")
+        self.assertIn("converted: model.layers.*.mlp.experts.gate_up_proj (4 tensors): rows reordered; ", said)
+        self.assertIn("converted: model.norm.weight: bf16 to f32; ", said)
+        self.assertNotIn("converted", run("hi", "-m", models.ENDLESS, "-n", "1", *GREEDY).stderr.decode())
+
+    def test_a_prompt_that_is_too_long_gets_advice_that_can_be_followed(self):
+        long = "word " * 3000
+        said = run(long, "-m", models.LLAMA, "-n", "1", *GREEDY, "--context", "64", code=2).stderr.decode()
+        self.assertIn("start with a longer context", said)
+        said = run(long * 3, "-m", models.LLAMA, "-n", "1", *GREEDY, code=2).stderr.decode()
+        self.assertIn("this is all the context that the model was made for", said)
+
     def test_given_twice_are_the_callers_mistake(self):
         done = run("a", "-p", "b", "-m", models.LLAMA, code=2)
         self.assertIn(b"more than once", done.stderr)
@@ -217,6 +254,16 @@ class OnATerminal(Scene):
             self.assertEqual(terminal.ended(), 130)
         finally:
             terminal.close()
+
+    def test_a_terminal_that_knows_no_escapes_gets_none(self):
+        terminal = Terminal([PROGRAM, "generate", "Hello", "-m", str(models.LLAMA), "-n", "3", *GREEDY],
+                            environment(TERM="dumb"))
+        try:
+            self.assertEqual(terminal.ended(), 0)
+        finally:
+            terminal.close()
+        self.assertNotIn(b"\x1b", terminal.raw)
+        self.assertNotIn(b"loading", terminal.raw)
 
     def test_a_missing_prompt_is_said_at_once(self):
         terminal = Terminal([PROGRAM, "generate", "-m", str(models.LLAMA)], environment())

@@ -268,6 +268,12 @@ class Choosing(Scene):
         terminal.send("\x04")
         self.assertEqual(terminal.ended(), 0)
 
+    def test_control_c_at_the_list_ends_it_with_130(self):
+        terminal = self.play(**self.places)
+        terminal.wait_for("number or name: $")
+        terminal.send("\x03")
+        self.assertEqual(terminal.ended(), 130)
+
     def test_the_only_model_starts_at_once(self):
         terminal = self.play(*SHORT)
         terminal.wait_for(r"^builtin \(\w+\)[\s\S]*>>> $")
@@ -275,6 +281,15 @@ class Choosing(Scene):
     def test_a_pipe_is_not_asked_and_gets_the_built_in_model(self):
         done = self.piped("hi\n", *SHORT, **self.places)
         self.assertIn("builtin (gpt_oss)", done.stderr.decode())
+
+
+class Settings(Scene):
+    def test_thinking_that_the_template_does_not_know_is_said_to_have_no_effect(self):
+        done = self.piped("hi\n", self.chat, *SHORT, "--no-think")
+        self.assertIn("note: --no-think has no effect", done.stderr.decode())
+
+    def test_an_unknown_effort_is_refused(self):
+        self.assertIn("expected low, medium or high", self.piped("", self.chat, "--reasoning-effort", "huge", code=2).stderr.decode())
 
 
 class Piped(Scene):

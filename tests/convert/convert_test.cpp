@@ -13,6 +13,7 @@
 #include "support/caught_error.h"
 #include "support/golden.h"
 #include "support/paths.h"
+#include "support/temporary_directory.h"
 #include "tolerance.h"
 
 namespace inferno::testing {
@@ -92,7 +93,7 @@ class Converted : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Converted, GivesTheSameLogitsInItsOwnType) {
   const fs::path model = folder_of(GetParam());
-  const ScratchFolder scratch;
+  const TemporaryDirectory scratch;
   const fs::path file = convert(model, {.type = own_type(model), .experts = {}}, scratch.path());
   const std::vector<float> original = logits_of(model), copy = logits_of(file);
   const bool stores_factors = open_checkpoint(file)->find("rope_freqs.weight").has_value();
@@ -105,7 +106,7 @@ TEST_P(Converted, GivesTheSameLogitsInItsOwnType) {
 
 TEST_P(Converted, AgreesWithTheReferenceInItsOwnType) {
   const fs::path model = folder_of(GetParam());
-  const ScratchFolder scratch;
+  const TemporaryDirectory scratch;
   const fs::path file = convert(model, {.type = own_type(model), .experts = {}}, scratch.path());
   expect_agreement({GetParam() + " as GGUF", file, model / "golden.safetensors", float_weight_logits});
 }
@@ -134,7 +135,7 @@ class Type : public ::testing::TestWithParam<Bound> {};
 TEST_P(Type, KeepsTheLogitsOfEveryFamilyNear) {
   for (const std::string& name : names_in(data_folder() / "models")) {
     const fs::path model = data_folder() / "models" / name;
-    const ScratchFolder scratch;
+    const TemporaryDirectory scratch;
     const fs::path file = convert(model, {.type = GetParam().type, .experts = {}}, scratch.path());
     const double error = relative_error(logits_of(file), logits_of(model));
     EXPECT_LE(error, GetParam().error) << name;
@@ -150,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(Convert, Type,
 
 TEST(ConvertedExperts, StayInMxfp4UnlessAskedOtherwise) {
   const fs::path model = data_folder() / "models" / "gpt_oss";
-  const ScratchFolder scratch;
+  const TemporaryDirectory scratch;
   const auto format_of = [&](const ExportOptions& options) {
     return open_checkpoint(convert(model, options, scratch.path()))
         ->find("blk.0.ffn_down_exps.weight")
@@ -166,7 +167,7 @@ TEST(ConvertedExperts, StayInMxfp4UnlessAskedOtherwise) {
 }
 
 TEST(ConvertedTensors, AreNamedAsLlamaCppNamesThem) {
-  const ScratchFolder scratch;
+  const TemporaryDirectory scratch;
   const auto ours = open_checkpoint(convert(data_folder() / "models" / "gpt_oss", {}, scratch.path()));
   const auto theirs = open_checkpoint(data_folder() / "gguf" / "gpt-oss-MXFP4_MOE.gguf");
   const auto of_layer = [](const Checkpoint& checkpoint, const std::string& prefix) {

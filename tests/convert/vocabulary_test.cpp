@@ -7,6 +7,7 @@
 #include "cli/tokenizer_loading.h"
 #include "cli/vocabulary_keys.h"
 #include "support/paths.h"
+#include "support/temporary_directory.h"
 #include "text/export_vocabulary.h"
 
 namespace inferno::testing {
@@ -22,7 +23,7 @@ TEST_P(ExportedVocabularies, GiveTheIdsOfTheReference) {
   const std::filesystem::path model = *reference / "tokenizers" / GetParam();
   const auto original = load_tokenizer(model);
   const ExportedVocabulary exported = export_vocabulary(model, original->size() + 7);
-  const ScratchFolder scratch;
+  const TemporaryDirectory scratch;
   OutgoingGguf file = {.keys = {{"general.architecture", std::string("llama")}}, .tensors = {}};
   const GgufKeys keys = vocabulary_keys(exported.vocabulary);
   file.keys.insert(file.keys.end(), keys.begin(), keys.end());

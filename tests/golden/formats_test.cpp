@@ -12,6 +12,7 @@
 #include "support/model_backend.h"
 #include "support/paths.h"
 #include "support/safetensors_writer.h"
+#include "support/temporary_directory.h"
 #include "tolerance.h"
 
 namespace inferno::testing {
@@ -78,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(Formats, Format, ::testing::ValuesIn(weight_formats()),
 TEST(Safetensors, WithMixedTypesInSeveralShardsGiveTheSameLogits) {
   const auto checkpoint = random_checkpoint(parse_config(dense_config, "test"), "llama",
                                             {.dense = WeightFormat::f8_e4m3, .seed = 9});
-  const ScratchFolder folder;
+  const TemporaryDirectory folder;
   std::vector<std::vector<SafetensorsData>> shards(3);
   const std::vector<std::string> names = checkpoint->names();
   for (std::size_t i = 0; i < names.size(); ++i) {

@@ -10,6 +10,7 @@
 #include "model/architecture.h"
 #include "support/model_backend.h"
 #include "support/paths.h"
+#include "support/temporary_directory.h"
 
 namespace inferno::testing {
 namespace {
@@ -77,7 +78,7 @@ TEST(Families, AllHaveGoldenFiles) {
 
 void expect_twin_agreement(const fs::path& path, const TwinOptions& options) {
   const std::string name = path.filename().string();
-  const ScratchFolder scratch;
+  const TemporaryDirectory scratch;
   const fs::path twin = write_gguf_twin(*open_checkpoint(path), scratch.path(), options);
   expect_agreement({name + " as GGUF", twin, path / "golden.safetensors", model_backend().float_weights});
 }

@@ -16,17 +16,4 @@ std::optional<std::filesystem::path> shared_reference();
 // The names in a folder, sorted; empty when it does not exist.
 std::vector<std::string> names_in(const std::filesystem::path& folder);
 
-// A fresh folder that is removed with all it holds at the end of its scope.
-class ScratchFolder {
- public:
-  ScratchFolder();
-  ~ScratchFolder();
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
 }  // namespace inferno::testing

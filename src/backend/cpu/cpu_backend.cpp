@@ -42,6 +42,11 @@ class CpuBackend final : public Backend {
     return cpu::allocate(bytes, purpose);
   }
   Weight pack(const HostWeight& source) override;
+  std::optional<Relayout> relayout(const Weight& weight) const override {
+    if (kernels_ == nullptr || panel_shape(weight.format, weight.rows, weight.cols).block_bytes == 0)
+      return {};
+    return Relayout{"panels of 16 rows", "the kernels multiply 16 rows at a time"};
+  }
   void upload(Matrix to, std::span<const std::byte> from) override {
     expects(from.size() <= to.bytes(), "upload fits its matrix");
     if (!from.empty()) std::memcpy(to.data, from.data(), from.size());

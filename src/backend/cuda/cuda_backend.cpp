@@ -9,6 +9,7 @@
 #include "backend/cuda/check.h"
 #include "backend/cuda/graph.h"
 #include "backend/cuda/kernels.h"
+#include "backend/cuda/load.h"
 #include "backend/cuda/memory.h"
 #include "backend/cuda/pack.h"
 #include "backend/cuda/probe.h"
@@ -44,8 +45,9 @@ class Stream {
 
 class CudaBackend final : public Backend {
  public:
-  CudaBackend(int device, DType activations)
+  CudaBackend(int device, DType activations, int threads)
       : device_(device),
+        threads_(threads),
         activations_(activations),
         stream_(device, properties_),
         memory_(queue().stream),
@@ -82,6 +84,16 @@ class CudaBackend final : public Backend {
   Weight pack(const HostWeight& source) override {
     enter_thread();
     return packer_.pack(source);
+  }
+  void load(std::span<Weight> to, std::span<const WeightSource> from) override {
+    enter_thread();
+    load_weights(queue(), packer_, memory_, to, from, threads_);
+  }
+  std::optional<Relayout> relayout(const Weight& weight) const override {
+    if (view(weight).layout == Layout::stored) return std::nullopt;
+    return Relayout{
+        "codes and scales apart",
+        fmt::format("blocks of {} bytes cannot be read 16 bytes at a time", block_bytes(weight.format))};
   }
   void prepare(const ModelSpec& spec, const Workload& largest) override;
   void upload(Matrix to, std::span<const std::byte> from) override {
@@ -156,7 +168,7 @@ class CudaBackend final : public Backend {
     return reinterpret_cast<float*>(sampling_.at_least(at_once * sample_floats(vocab) * sizeof(float)));
   }
 
-  int device_;
+  int device_, threads_;
   DType activations_;
   cudaDeviceProp properties_ = {};
   Stream stream_;
@@ -264,15 +276,23 @@ std::optional<Advice> why_not(int device) {
 }  // namespace
 }  // namespace cuda
 
-std::unique_ptr<Backend> make_cuda_backend(int device, DType activations) {
+namespace {
+
+std::unique_ptr<Backend> make(int device, DType activations, int threads) {
   if (const auto problem = cuda::why_not(device)) {
     fail(ErrorKind::device, fmt::format("--device cuda:{}: this GPU cannot be used", device), *problem);
   }
-  return std::make_unique<cuda::CudaBackend>(device, activations);
+  return std::make_unique<cuda::CudaBackend>(device, activations, threads);
 }
 
-std::unique_ptr<Backend> make_cuda_backend(int device) {
-  return make_cuda_backend(device, DType::bf16);
+}  // namespace
+
+std::unique_ptr<Backend> make_cuda_backend(int device, DType activations) {
+  return make(device, activations, 0);
+}
+
+std::unique_ptr<Backend> make_cuda_backend(int device, int threads) {
+  return make(device, DType::bf16, threads);
 }
 
 bool cuda_is_usable() {

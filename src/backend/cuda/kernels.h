@@ -26,9 +26,19 @@ struct WeightView {
 std::int64_t row_bytes(WeightFormat format, Layout layout, std::int32_t cols);
 WeightView view(const Weight& weight);
 
-// From the file's blocks to Layout::split. `*too_large` becomes 1 where an MXFP4 scale does not fit.
+// Rows as a file has them; decoder_row() says where each goes.
+struct RowRange {
+  std::int64_t first = 0, count = 0;
+  std::int32_t alternating = 0;
+};
+// From the file's blocks to Layout::split. `to` is where the weight begins, `from` the first row of the
+// range.
+// `*too_large` becomes 1 where an MXFP4 scale does not fit.
 void split_rows(const Queue& queue, std::byte* to, const std::byte* from, const WeightView& shape,
-                std::int64_t rows, std::int32_t* too_large);
+                const RowRange& rows, std::int32_t* too_large);
+// The same for rows that stay as they are.
+void place_rows(const Queue& queue, std::byte* to, const std::byte* from, std::int64_t row_bytes,
+                const RowRange& rows);
 
 // out[r] = scale * table[rows[r]], or out[r] += table[rows[r]].
 void embed(const Queue& queue, Matrix out, const WeightView& table, Matrix rows, float scale);

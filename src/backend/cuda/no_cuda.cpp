@@ -6,7 +6,7 @@
 
 namespace inferno {
 
-std::unique_ptr<Backend> make_cuda_backend(int /*device*/) {
+std::unique_ptr<Backend> make_cuda_backend(int /*device*/, int /*threads*/) {
   fail(ErrorKind::device, "--device cuda: there is no CUDA backend in this program",
        {.why = "it was built without nvcc, or without -DINFERNO_CUDA=ON",
         .next = "build with `cmake --preset cuda`, or use --device cpu"});

@@ -42,36 +42,43 @@ WeightView view(const Weight& weight) {
 Packer::Packer(const Queue& queue, DeviceMemory& memory, Staging& staging, bool splits)
     : queue_(queue), memory_(memory), staging_(staging), splits_(splits) {}
 
-Weight Packer::pack(const HostWeight& source) {
-  const int elements = block_elements(source.format);
-  if (source.cols % elements != 0) {
+void Packer::allocate(Weight& weight, Layout layout) {
+  const int elements = block_elements(weight.format);
+  if (weight.cols % elements != 0) {
     fail(ErrorKind::unsupported,
-         fmt::format("a weight of {} columns cannot be {}: its blocks have {} elements", source.cols,
-                     name_of(source.format), elements));
+         fmt::format("a weight of {} columns cannot be {}: its blocks have {} elements", weight.cols,
+                     name_of(weight.format), elements));
   }
+  weight.layout = static_cast<std::uint8_t>(layout);
+  weight.memory = {};
+  const std::int64_t rows = std::int64_t{weight.count} * weight.rows;
+  weight.memory = memory_.allocate(
+      static_cast<std::size_t>(rows * row_bytes(weight.format, layout, weight.cols)), "weights");
+  if (splits_ && weight.format != WeightFormat::bf16) {
+    const std::size_t one = static_cast<std::size_t>(weight.rows) * static_cast<std::size_t>(weight.cols) * 2;
+    const std::size_t all = one * static_cast<std::size_t>(weight.count);
+    const std::size_t least = weight.count > 1 ? one : 0;  // an expert is never cut
+    expanded_bytes_ = std::max({expanded_bytes_, std::min(all, most_expanded), least});
+  }
+}
+
+Weight Packer::pack(const HostWeight& source) {
+  Weight weight = {source.format, source.count, source.rows, source.cols, {}, 0};
+  allocate(weight, layout_for(source.format));
   const auto rows = static_cast<std::size_t>(source.count) * static_cast<std::size_t>(source.rows);
   expects(source.data.size() == rows * bytes_for(source.format, static_cast<std::size_t>(source.cols)),
           "a host weight has as many bytes as its shape says");
-  if (splits_ && source.format != WeightFormat::bf16) {
-    const std::size_t one = static_cast<std::size_t>(source.rows) * static_cast<std::size_t>(source.cols) * 2;
-    const std::size_t all = one * static_cast<std::size_t>(source.count);
-    const std::size_t least = source.count > 1 ? one : 0;  // an expert is never cut
-    expanded_bytes_ = std::max({expanded_bytes_, std::min(all, most_expanded), least});
+  if (layout_for(source.format) == Layout::split) {
+    if (upload_split(weight, source)) return weight;
+    allocate(weight, Layout::stored);
   }
-  Weight weight = {source.format, source.count, source.rows, source.cols, {}, 0};
-  if (splits_ && has_split(source.format) && upload_split(weight, source)) return weight;
-  weight.layout = static_cast<std::uint8_t>(Layout::stored);
-  weight.memory = memory_.allocate(source.data.size(), "weights");
   staging_.upload(weight.memory.data(), source.data);
   return weight;
 }
 
 // False when an MXFP4 scale is too large for the split layout's kernels.
 bool Packer::upload_split(Weight& weight, const HostWeight& source) {
-  weight.layout = static_cast<std::uint8_t>(Layout::split);
-  const std::int64_t stride = row_bytes(source.format, Layout::split, source.cols);
   const std::int64_t rows = std::int64_t{source.count} * source.rows;
-  weight.memory = memory_.allocate(static_cast<std::size_t>(rows * stride), "weights");
   const std::int64_t stored = row_bytes(source.format, Layout::stored, source.cols);
   const std::int64_t at_once = std::max<std::int64_t>(
       1, static_cast<std::int64_t>(Staging::piece) / std::max<std::int64_t>(stored, 1));
@@ -84,7 +91,8 @@ bool Packer::upload_split(Weight& weight, const HostWeight& source) {
     const std::int64_t count = std::min(at_once, rows - first);
     staging_.upload(room_.data() + 256, source.data.subspan(static_cast<std::size_t>(first * stored),
                                                             static_cast<std::size_t>(count * stored)));
-    split_rows(queue_, weight.memory.data() + first * stride, room_.data() + 256, shape, count, flag);
+    split_rows(queue_, weight.memory.data(), room_.data() + 256, shape, {.first = first, .count = count},
+               flag);
   }
   std::int32_t too_large = 0;
   staging_.download(std::as_writable_bytes(std::span(&too_large, 1)), room_.data());

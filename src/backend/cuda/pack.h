@@ -13,11 +13,17 @@ class Packer {
   Packer(const Queue& queue, DeviceMemory& memory, Staging& staging, bool splits);
 
   Weight pack(const HostWeight& source);
+  Layout layout_for(WeightFormat format) const {
+    return splits_ && has_split(format) ? Layout::split : Layout::stored;
+  }
+  // Memory for a weight whose shape is known, zeroed.
+  void allocate(Weight& weight, Layout layout);
   // Bytes that hold the largest weight so far, or a useful part of it, decoded to bf16.
   std::size_t expanded_bytes() const { return expanded_bytes_; }
   void finish() { room_ = {}; }  // frees what only packing needs
 
  private:
+  // The weight is allocated as split.
   bool upload_split(Weight& weight, const HostWeight& source);
 
   const Queue& queue_;

@@ -1,16 +1,26 @@
 // `inferno bench`: how fast a model runs here, as a rate and as a share of what the memory can deliver.
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
 
 #include "backend/cpu/bandwidth.h"
+#include "backend/cpu/isa.h"
 #include "base/error.h"
+#include "base/output_path.h"
+#include "base/thread_pool.h"
 #include "checkpoint/config_json.h"
+#include "cli/bench_plot.h"
 #include "cli/bench_report.h"
 #include "cli/builtin_model.h"
 #include "cli/command.h"
+#include "cli/commit.h"
+#include "cli/load_report.h"
 #include "cli/measure_engine.h"
 #include "cli/model_options.h"
 #include "cli/version.h"
@@ -20,11 +30,13 @@
 namespace inferno::command {
 namespace {
 
+namespace fs = std::filesystem;
+
 struct BenchOptions {
-  std::string model, shape, weights, output = "md";
+  std::string model, shape, weights, plot, output = "md";
   std::vector<int> prompts = {512}, generate = {128}, depths = {0}, batches = {1};
   int repeat = 3;
-  bool engine = false;
+  bool engine = false, verbose = false;
   DeviceOptions device;
 };
 
@@ -46,8 +58,7 @@ RandomWeights parse_weights(std::string_view text) {
 
 std::unique_ptr<Checkpoint> open(const BenchOptions& options, BenchReport& report) {
   if (options.shape.empty()) {
-    const bool is_builtin = options.model == builtin_model(Environment::of_process()).string();
-    report.model = is_builtin ? std::string(builtin_name) : options.model;
+    report.model = is_builtin(options.model) ? std::string(builtin_name) : options.model;
     report.weights = "as stored";
     return open_checkpoint(options.model);
   }
@@ -62,7 +73,22 @@ int longest(const std::vector<int>& values) {
   return *std::max_element(values.begin(), values.end());
 }
 
-void measure(const BenchOptions& options, Decoder& decoder, Backend& backend, BenchReport& report) {
+// What was asked for, written out, so that a result that is kept can be had again.
+std::string command_of(const BenchOptions& options, const BenchReport& report) {
+  std::string out = options.shape.empty()
+                        ? fmt::format("inferno bench {}", report.model)
+                        : fmt::format("inferno bench --shape {} --weights {}", options.shape, report.weights);
+  out += fmt::format(" --prompt {} --generate {} --depth {} --batch {} --repeat {}",
+                     fmt::join(options.prompts, ","), fmt::join(options.generate, ","),
+                     fmt::join(options.depths, ","), fmt::join(options.batches, ","), options.repeat);
+  if (options.engine) out += " --engine";
+  out += fmt::format(" --device {}", options.device.device);
+  if (options.device.threads > 0) out += fmt::format(" --threads {}", options.device.threads);
+  return out;
+}
+
+void measure(const BenchOptions& options, Decoder& decoder, Backend& backend, const LoadReport& loaded,
+             BenchReport& report) {
   const int context = decoder.limits().context;
   for (const int batch : options.batches) {
     Measurer measurer(decoder, backend, batch, context);
@@ -72,7 +98,7 @@ void measure(const BenchOptions& options, Decoder& decoder, Backend& backend, Be
     for (const int depth : options.depths) {
       for (const int tokens : options.generate) {
         if (tokens == 0) continue;
-        report.rows.push_back(measurer.generate(tokens, depth, options.repeat, report.token_bytes));
+        report.rows.push_back(measurer.generate(tokens, depth, options.repeat, loaded.step_bytes(batch)));
       }
     }
   }
@@ -92,26 +118,38 @@ int most_tokens(const DeviceInfo& device) {
 }
 
 // The same through the engine: as many streams as the batch, submitted together.
-void measure_engine(const BenchOptions& options, std::unique_ptr<Backend> backend,
-                    std::unique_ptr<Decoder> decoder, BenchReport& report) {
-  EngineMeasurer measurer(std::move(backend), std::move(decoder), longest(options.batches));
+void measure_engine(const BenchOptions& options, std::unique_ptr<Backend> backend, LoadedModel model,
+                    BenchReport& report) {
+  EngineMeasurer measurer(std::move(backend), std::move(model.decoder), longest(options.batches));
   for (const int batch : options.batches) {
     for (const int tokens : options.generate) {
       if (tokens == 0) continue;
-      report.rows.push_back(measurer.generate(batch, tokens, options.repeat, report.token_bytes));
+      report.rows.push_back(measurer.generate(batch, tokens, options.repeat, model.report.step_bytes(batch)));
     }
   }
 }
 
+void write_plot(const fs::path& path, const BenchReport& report) {
+  std::ofstream file(path, std::ios::binary);
+  file << as_svg(report);
+  file.close();
+  if (!file) fail(ErrorKind::io, fmt::format("{}: cannot be written", path.string()));
+}
+
 void run(const BenchOptions& options) {
+  const fs::path plot = options.plot.empty() ? fs::path() : output_path(options.plot);
   BenchReport report;
   report.version = version;
+  report.commit = commit;
+  report.host = fmt::format("{}, {} usable cores", cpu::cpu_name(), usable_cores());
+  report.date = fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr)));
   const auto checkpoint = open(options, report);
   auto backend = make_backend(options.device);
   const DeviceInfo info = backend->info();
   report.device = info.name;
   report.kernels = info.kernels;
   report.threads = info.threads;
+  report.command = command_of(options, report);
 
   const int batch = longest(options.batches);
   const int context =
@@ -125,11 +163,14 @@ void run(const BenchOptions& options) {
   report.token_bytes = model.report.token_bytes;
   report.parameters = model.report.parameters;
   report.notes = model.report.notes;
+  report.conversions = model.report.conversions;
+  if (options.verbose) print_load_report(model.report, report.load_seconds);
 
   add_half_of_bandwidth(report, *backend);
-  measure(options, *model.decoder, *backend, report);
+  measure(options, *model.decoder, *backend, model.report, report);
   add_half_of_bandwidth(report, *backend);
-  if (options.engine) measure_engine(options, std::move(backend), std::move(model.decoder), report);
+  if (options.engine) measure_engine(options, std::move(backend), std::move(model), report);
+  if (!options.plot.empty()) write_plot(plot, report);
   const auto print = options.output == "json" ? as_json : options.output == "csv" ? as_csv : as_markdown;
   fmt::print("{}", print(report));
 }
@@ -166,6 +207,10 @@ void bench(CLI::App& app) {
   command->add_option("-o,--output", options->output, "md, json or csv")
       ->check(CLI::IsMember({"md", "json", "csv"}))
       ->capture_default_str();
+  command->add_option("--plot", options->plot,
+                      "also draw throughput over batch and decoding over depth into this SVG file");
+  command->add_flag("--verbose", options->verbose,
+                    "say on stderr how fast the model was read and what was converted, tensor by tensor");
   command->add_flag_callback("--json", [options] { options->output = "json"; }, "the same as -o json");
   add_device_options(*command, options->device);
   command->callback([options] {

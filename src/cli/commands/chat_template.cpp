@@ -26,8 +26,12 @@ struct TemplateOptions {
   std::optional<std::string> bos, eos;
 };
 
-// "2025-08-05T14:30:00", "2025-08-05 14:30" or "2025-08-05": local time, whatever the machine's zone.
-std::chrono::local_seconds parse_now(const std::string& text) {
+// "2025-08-05T14:30:00", "2025-08-05 14:30" or "2025-08-05": local time, whatever the machine's zone. A Z at
+// the end, as most programs print the time, says that the local zone is UTC.
+std::chrono::local_seconds parse_now(const std::string& given) {
+  const std::string text = given.find(':') != std::string::npos && given.ends_with('Z')
+                               ? given.substr(0, given.size() - 1)
+                               : given;
   int year = 0;
   unsigned month = 0, day = 0, hour = 0, minute = 0, second = 0;
   char separator = 'T';
@@ -40,7 +44,7 @@ std::chrono::local_seconds parse_now(const std::string& text) {
   const bool in_range = date.ok() && hour < 24 && minute < 60 && second < 60;
   if (!complete || !in_range || (separator != 'T' && separator != ' ')) {
     fail(ErrorKind::invalid_request,
-         fmt::format("--now: expected a local time such as 2025-08-05T14:30:00, found \"{}\"", text));
+         fmt::format("--now: expected a local time such as 2025-08-05T14:30:00, found \"{}\"", given));
   }
   return local_days(date) + hours(hour) + minutes(minute) + seconds(second);
 }

@@ -144,6 +144,10 @@ void run(GenerateOptions& options) {
     fail(ErrorKind::invalid_request, "--batch and a prompt: expected one of them",
          {.why = "each line of the batch file has a prompt of its own", .next = {}});
   }
+  if (is_batch && options.stream.value_or(false)) {
+    fmt::print(stderr,
+               "note: --stream has no effect with --batch: a line is written when its answer is whole\n");
+  }
   if (!options.system.empty()) options.chat = true;
   // The prompt first: a mistake there should not cost the time to load a model.
   std::optional<TextRequest> request;
@@ -154,6 +158,9 @@ void run(GenerateOptions& options) {
   }
   options.text_model.parallel = is_batch ? options.parallel : 1;
   const TextModel model(chosen.path, chosen.name, options.text_model);
+  if (request) {
+    for (const std::string& note : model.without_effect(*request)) fmt::print(stderr, "note: {}\n", note);
+  }
   if (is_batch) {
     run_batch_file(options, model);
   } else {
@@ -173,8 +180,9 @@ void add_input_options(CLI::App& command, GenerateOptions& options) {
       });
   command.add_flag("--chat", options.chat, "the prompt is a message, put into the model's chat template");
   command.add_option("--system", options.system, "the system prompt; implies --chat");
-  command.add_option("--reasoning-effort", options.request.reasoning_effort,
-                     "with --chat: low, medium or high");
+  command
+      .add_option("--reasoning-effort", options.request.reasoning_effort, "with --chat: low, medium or high")
+      ->check(effort_problem);
   add_switch(command, "--think,!--no-think", options.request.think,
              "with --chat: reason before answering, or not");
   command.add_flag("--parse-special", options.request.parse_special,

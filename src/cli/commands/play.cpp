@@ -23,7 +23,8 @@ void play(CLI::App& app) {
   command->add_option("MODEL,-m,--model", options->model,
                       "a model directory, a .gguf file, or the name of a model on this machine");
   command->add_option("--system", options->system, "the system prompt");
-  command->add_option("--reasoning-effort", options->request.reasoning_effort, "low, medium or high");
+  command->add_option("--reasoning-effort", options->request.reasoning_effort, "low, medium or high")
+      ->check(effort_problem);
   add_switch(*command, "--think,!--no-think", options->request.think, "reason before answering, or not");
   add_switch(*command, "--show-reasoning,!--hide-reasoning", options->shows_reasoning,
              "show what the model thinks; the default on a terminal");

@@ -32,7 +32,7 @@ Session::Session(PlayOptions options, Console& console, std::vector<FoundModel> 
 }
 
 int Session::run() {
-  if (!choose()) return 0;
+  if (!choose()) return exit_code_;
   load(chosen_);
   greet();
   while (is_read_) {
@@ -55,6 +55,7 @@ bool Session::choose() {
     prompts.first = "number or name: ";
     const terminal::Entry entry =
         console_.read({.prompts = prompts, .is_remembered = false, .was_interrupted = [] { return false; }});
+    if (entry.kind == terminal::EntryKind::interrupted) exit_code_ = interrupted_code;
     if (entry.kind != terminal::EntryKind::text) return false;
     if (const FoundModel* model = chosen_model(entry.text, found_)) {
       chosen_ = {model->name, model->path};
@@ -85,6 +86,9 @@ void Session::greet() const {
         "one");
     if (!talk_.system().empty()) console_.note("the system prompt has no place in a text and is not used");
   }
+  TextRequest request = options_.request;
+  request.messages = first_messages(talk_.system(), "hello");
+  for (const std::string& note : model_->without_effect(request)) console_.note("note: " + note);
   if (console_.is_interactive())
     console_.note("/help lists the commands, Ctrl-C stops an answer, Ctrl-D leaves");
 }

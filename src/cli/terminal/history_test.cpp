@@ -6,6 +6,8 @@
 
 #include <fstream>
 
+#include "support/temporary_directory.h"
+
 namespace inferno::terminal {
 namespace {
 
@@ -14,15 +16,8 @@ using Entries = std::vector<std::string>;
 
 class HistoryFile : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "history-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-    file_ = folder_ / "state" / "inferno" / "history";
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  fs::path folder_, file_;
+  const TemporaryDirectory folder_;
+  const fs::path file_ = folder_.path() / "state" / "inferno" / "history";
 };
 
 TEST_F(HistoryFile, LivesOnInTheNextSession) {
@@ -70,7 +65,7 @@ TEST_F(HistoryFile, CannotSmuggleControlCharactersIn) {
 }
 
 TEST_F(HistoryFile, SaysWhenItCannotBeWritten) {
-  std::ofstream(folder_ / "state") << "a file where a folder should be";
+  std::ofstream(folder_.path() / "state") << "a file where a folder should be";
   History history(file_);
   EXPECT_FALSE(history.add("kept for this session"));
   EXPECT_EQ(history.entries().size(), 1u);

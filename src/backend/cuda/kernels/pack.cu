@@ -10,6 +10,7 @@ struct Split {
   std::byte* to;
   const std::byte* from;
   std::int64_t blocks, row_bytes;
+  RowRange rows;
   int row_blocks;
   std::int32_t* too_large;
 };
@@ -56,16 +57,17 @@ __global__ void __launch_bounds__(256) split_kernel(const Split split) {
   const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < split.blocks; i += step) {
     const B& block = reinterpret_cast<const B*>(split.from)[i];
-    split_block(split, block, split.to + i / split.row_blocks * split.row_bytes, i % split.row_blocks);
+    const std::int64_t row = decoder_row(split.rows.first + i / split.row_blocks, split.rows.alternating);
+    split_block(split, block, split.to + row * split.row_bytes, i % split.row_blocks);
   }
 }
 
 }  // namespace
 
 void split_rows(const Queue& queue, std::byte* to, const std::byte* from, const WeightView& shape,
-                std::int64_t rows, std::int32_t* too_large) {
+                const RowRange& rows, std::int32_t* too_large) {
   const int row_blocks = shape.cols / block_elements(shape.format);
-  const Split split = {to, from, rows * row_blocks, shape.row_bytes, row_blocks, too_large};
+  const Split split = {to, from, rows.count * row_blocks, shape.row_bytes, rows, row_blocks, too_large};
   const dim3 grid(std::min(blocks_for(split.blocks, 256), 4096u));
   if (shape.format == WeightFormat::q8_0) {
     launch(queue, {.grid = grid, .threads = 256}, split_kernel<blocks::Q8_0>, split);

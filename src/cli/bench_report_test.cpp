@@ -1,0 +1,120 @@
+#include "cli/bench_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/bench_plot.h"
+
+namespace inferno {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Measurement decoding(int batch, int depth, double seconds) {
+  return {.test = depth == 0 ? "tg100" : "tg100 @ d" + std::to_string(depth),
+          .batch = batch,
+          .tokens = 100,
+          .depth = depth,
+          .seconds = {seconds, seconds * 0.9, seconds * 1.1},
+          .bytes_per_step = 2e9};
+}
+
+BenchReport scene() {
+  BenchReport report;
+  report.model = "gpt-oss-20b";
+  report.weights = "bf16+mxfp4";
+  report.device = "NVIDIA H200";
+  report.kernels = "sm_90";
+  report.version = "0.1.0";
+  report.commit = "0123456789ab";
+  report.command = "inferno bench --shape gpt-oss-20b";
+  report.date = "2026-11-15T12:00:00Z";
+  report.host = "a CPU, 16 usable cores";
+  report.weight_bytes = 10'000'000'000;
+  report.load_seconds = 2.0;
+  report.bandwidth = report.bandwidth_one_thread = 4e12;
+  report.conversions = {{"model.norm.weight", "bf16 to f32", "sums are float"}};
+  report.rows = {{.test = "pp512", .batch = 1, .tokens = 512, .seconds = {0.1}},
+                 decoding(1, 0, 0.1),
+                 decoding(1, 2048, 0.2),
+                 decoding(8, 0, 0.2)};
+  return report;
+}
+
+TEST(BenchReport, CountsMillisecondsOfAStepOrOfAPrompt) {
+  const BenchReport report = scene();
+  EXPECT_NEAR(milliseconds(report.rows[0]), 100.0, 1e-9);
+  EXPECT_NEAR(milliseconds(report.rows[1]), 1.0, 1e-9);
+  EXPECT_NEAR(roofline(report, report.rows[1]), 2000.0, 1e-6);
+  EXPECT_NEAR(roofline(report, report.rows[3]), 16000.0, 1e-6);
+  EXPECT_EQ(roofline(report, report.rows[0]), 0.0);
+}
+
+TEST(BenchReport, SaysInJsonWhereAResultComesFrom) {
+  const auto json = nlohmann::json::parse(as_json(scene()));
+  for (const char* key : {"commit", "command", "date", "host", "device", "version", "model", "weights"}) {
+    EXPECT_FALSE(json.at(key).get<std::string>().empty()) << key;
+  }
+  const auto& row = json.at("results").at(2);
+  EXPECT_EQ(row.at("test"), "tg100 @ d2048");
+  EXPECT_EQ(row.at("depth"), 2048);
+  EXPECT_NEAR(row.at("milliseconds").get<double>(), 2.0, 1e-9);
+  EXPECT_NEAR(row.at("bytes_per_second").get<double>(), 1e12, 1.0);
+  EXPECT_NEAR(row.at("share_of_bandwidth").get<double>(), 0.25, 1e-9);
+  EXPECT_GT(row.at("deviation").get<double>(), 0.0);
+  EXPECT_EQ(json.at("conversions").at(0).at("tensor"), "model.norm.weight");
+}
+
+TEST(BenchReport, HasAColumnForEachFigure) {
+  EXPECT_THAT(as_markdown(scene()), AllOf(HasSubstr("| tg100 @ d2048 | 1 | 500.00 | "),
+                                          HasSubstr(" | 2.00 | 1000.00 | 25 % |"), HasSubstr("(5.00 GB/s)")));
+  BenchReport report = scene();
+  report.model = "a \"strange\", name";
+  const std::string csv = as_csv(report);
+  EXPECT_THAT(csv, AllOf(HasSubstr("milliseconds,share_of_bandwidth\n"),
+                         HasSubstr("\"a \"\"strange\"\", name\""), HasSubstr(",2.0000,0.2500\n")));
+}
+
+TEST(BenchPlot, ShowsBothPanelsWithAxesUnitsAndLegend) {
+  const std::string svg = as_svg(scene());
+  EXPECT_THAT(svg,
+              AllOf(HasSubstr("<svg xmlns="), HasSubstr("Throughput over batch"),
+                    HasSubstr("Decoding over depth"), HasSubstr("sequences at once"),
+                    HasSubstr("tokens in the cache"), HasSubstr(">tokens/s<"), HasSubstr(">tg100, batch 1<"),
+                    HasSubstr(">read roofline, batch 1<"), HasSubstr(">tg100 @ d2048<"),
+                    HasSubstr("prefers-color-scheme: dark"), HasSubstr("tg100, batch 1: 1000.00 ± ")));
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+  EXPECT_EQ(svg.find("inf\""), std::string::npos);
+  EXPECT_TRUE(svg.ends_with("</svg>\n"));
+}
+
+TEST(BenchPlot, LeavesOutWhatWasNotMeasured) {
+  BenchReport report = scene();
+  report.rows.resize(1);
+  EXPECT_THAT(as_svg(report), AllOf(HasSubstr("Prompts over batch"), Not(HasSubstr("Throughput over batch")),
+                                    Not(HasSubstr("Decoding over depth"))));
+  report.rows.clear();
+  EXPECT_THAT(as_svg(report), AllOf(HasSubstr("<svg"), Not(HasSubstr("Throughput"))));
+}
+
+TEST(BenchPlot, EscapesNames) {
+  BenchReport report = scene();
+  report.model = "<script>&\"\x01";
+  EXPECT_THAT(as_svg(report), AllOf(Not(HasSubstr("<script>")), HasSubstr("&lt;script&gt;&amp;&quot; ")));
+}
+
+TEST(BenchPlot, KeepsEveryPointInsideItsPanel) {
+  const std::string svg = as_svg(scene());
+  for (std::size_t at = svg.find("cy=\""); at != std::string::npos; at = svg.find("cy=\"", at + 1)) {
+    const double y = std::stod(svg.substr(at + 4));
+    EXPECT_GE(y, 74.0);
+    EXPECT_LE(y, 330.0 - 48.0);
+  }
+}
+
+}  // namespace
+}  // namespace inferno
