@@ -11,6 +11,8 @@ const ModelBackend& model_backend() {
                                        .decoded_weights = bf16_activation_logits,
                                        .parity = bf16_activation_logits,
                                        .expert_parity = 0.2,
+                                       .tie = 0.25f,
+                                       .cache = DType::bf16,
                                        .misrouted = 0.05};
   return backend;
 }

@@ -14,6 +14,8 @@ struct ModelBackend {
   double decoded_weights;                   // ... from those of the same weights as plain floats
   double parity;                            // ... from the same tokens in other chunks or batches
   double expert_parity;                     // ... where another expert may be chosen
+  float tie;                                // logits of a trained model closer than this may change places
+  DType cache;
   // Share of positions that may miss the tolerance in a mixture of experts, because rounding sent a token to
   // another expert. They are printed.
   double misrouted = 0.0;
