@@ -4,10 +4,15 @@
 #include <iostream>
 
 #include "base/error.h"
+#include "checkpoint/config_json.h"
 #include "engine/counted_allocations.h"
 #include "engine/engine_scene.h"
 #include "engine/trap.h"
 #include "engine/watched_backend.h"
+#include "model/load.h"
+#include "model/random_checkpoint.h"
+#include "model/shapes.h"
+#include "support/caught_error.h"
 
 namespace inferno::testing {
 namespace {
@@ -49,6 +54,28 @@ TEST_P(CudaMemory, IsNotAllocatedAfterTheEngineIsReady) {
 
 INSTANTIATE_TEST_SUITE_P(Models, CudaMemory, ::testing::Values("plain", "windows"),
                          [](const auto& model) { return model.param; });
+
+// Taken from the real device: what is left over is too little, first for the plan and then for one piece.
+TEST(FullDevice, RefusesAModelWithThePlanAndAnAllocationWithTheLedger) {
+  constexpr std::size_t gibibyte = std::size_t{1} << 30;
+  const auto backend = model_backend().make(1);
+  const std::size_t free = backend->info().free_bytes;
+  ASSERT_GT(free, 4 * gibibyte);
+  const Buffer most = backend->allocate(free - 3 * gibibyte, "the test's own");
+  const Shape& shape = shape_named("llama-3.1-8b");
+  const auto checkpoint = random_checkpoint(parse_config(shape.config, "llama-3.1-8b"), shape.type, {});
+  const Error plan = caught_error(
+      [&] { load_model(*checkpoint, *backend, {.max_tokens = 512, .max_logit_rows = 16, .context = 8192}); });
+  EXPECT_NE(std::string(plan.what()).find("weights              14.96 GiB"), std::string::npos)
+      << plan.what();
+  const Error piece = caught_error([&] { backend->allocate(5 * gibibyte, "one piece"); });
+  EXPECT_EQ(piece.kind(), ErrorKind::device);
+  EXPECT_NE(std::string(piece.what()).find("one piece: 5.00 GiB"), std::string::npos) << piece.what();
+  EXPECT_NE(std::string(piece.what()).find("the test's own"), std::string::npos) << piece.what();
+  EXPECT_FALSE(piece.advice().next.empty());
+  const Buffer small = backend->allocate(1 << 20, "a small one");  // a refusal breaks nothing
+  EXPECT_NE(small.data(), nullptr);
+}
 
 // In a process of its own, which the broken device takes with it.
 [[noreturn]] void generate_on_a_breaking_device() {

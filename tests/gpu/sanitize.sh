@@ -1,0 +1,24 @@
+#!/bin/sh
+# Every kernel at three shapes under the four tools of compute-sanitizer, all at once: sanitize.sh FOLDER [LOGS]
+# FOLDER holds the test programs. Ends with 1 when a tool finds something. Needs a GPU; about a minute.
+folder=$1
+logs=${2:-$(mktemp -d)}
+mkdir -p "$logs"
+ops='Ops/ThreeShapes*cuda_bf16_1*:Ops/ThreeShapes.*:Ops/MixExperts.*cuda_bf16_1:Ops/MixExpertsOfFormat.*bf16_1_mxfp4'
+ops="$ops:Ops/AddNorm.*bf16_1:Ops/RotateAndStore.*bf16_1:Ops/Embed.*bf16_1_*:Ops/AddPositions.*bf16_1_bf16:Ops/TakeRows.*bf16_1"
+ops="$ops:Ops/Activate.*bf16_1:Ops/Sample.DoesNotDependOnTheOtherRows/cuda_bf16_1:Ops/Sample.ReportsTheModels*/cuda_bf16_1"
+steps='Families/Parity.Replayed*/gpt_oss:Families/Parity.Replayed*/llama:Families/Parity.Strangers*/gpt_oss'
+
+run() {  # run TOOL PROGRAM FILTER
+  timeout 300 compute-sanitizer --tool "$1" --error-exitcode 9 --print-limit 5 "$folder/$2" --gtest_filter="$3" \
+    --gtest_brief=1 >"$logs/$1-$2.log" 2>&1
+  echo "$1 $2: exit $?, $(grep -c '^========= .*rror' "$logs/$1-$2.log") lines of errors, $(tail -n 1 "$logs/$1-$2.log")"
+}
+
+for tool in memcheck racecheck initcheck synccheck; do
+  run $tool ops_cuda_test "$ops" &
+  run $tool parity_cuda_test "$steps" &
+done >"$logs/summary"
+wait
+sort "$logs/summary"
+! grep -vq 'exit 0,' "$logs/summary"
