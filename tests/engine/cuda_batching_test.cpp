@@ -12,13 +12,13 @@ namespace {
 
 // Of two distributions over a hundred tokens whose logits agree as closely as parity asks.
 double limit() {
-  return 2.0 * model_backend().parity;
+  return 1.5 * model_backend().parity;
 }
 // Another expert makes another distribution.
 double far_share(const std::string& model) {
   return model == "windows" ? model_backend().misrouted : 0.0;
 }
-constexpr double parted_share = 0.25;
+constexpr double parted_share = 0.25, parted_from_cpu_share = 0.4;
 
 SceneOptions scene(const std::string& model) {
   SceneOptions options;
@@ -116,7 +116,7 @@ TEST_P(CudaAnswers, AreNearlyThoseOfTheCpu) {
   for (std::size_t i = 0; i < expected.requests.size(); ++i) {
     nearness.add(expected.requests[i], generate_fully(*engine, expected.requests[i]), expected.answers[i]);
   }
-  nearness.expect(far_share(GetParam()), parted_share);
+  nearness.expect(far_share(GetParam()), parted_from_cpu_share);
 }
 
 TEST_P(CudaAnswers, AreTheSameBitsWhenAskedForAgain) {

@@ -18,7 +18,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 PROJECT = HERE.parent.parent
 ALONE = "FullDevice.*:*Beyond31Bits*:*HugeCache*"
-SHARDS = {"ops_cuda_test": 5, "golden_cuda_test": 1, "golden_cuda_f32_test": 1, "parity_cuda_test": 2, "parity_cuda_f32_test": 1,
+SHARDS = {"ops_cuda_test": 8, "golden_cuda_test": 1, "golden_cuda_f32_test": 1, "parity_cuda_test": 2, "parity_cuda_f32_test": 1,
           "engine_cuda_test": 1, "engine_cuda_f32_test": 1}
 
 
@@ -70,11 +70,15 @@ def restore_copies(programs, source):
     """pack.py leaves out what tests/data has; here it is put back."""
     listed = programs / "copies.json"
     if listed.is_file():
-        for name, original in json.loads(listed.read_text()).items():
-            path = programs / name
-            if not path.exists():
-                path.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(source / original, path)
+        left_out = json.loads(listed.read_text())
+        for name, original in left_out["files"].items():
+            (programs / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source / original, programs / name)
+        for name, holes in left_out["holes"].items():
+            with open(programs / name, "r+b") as program:
+                for at, original in holes:
+                    program.seek(at)
+                    program.write((source / original).read_bytes())
 
 
 def lines_worth_showing(text):

@@ -9,14 +9,19 @@ ops="$ops:Ops/AddNorm.*bf16_1:Ops/RotateAndStore.*bf16_1:Ops/Embed.*bf16_1_*:Ops
 ops="$ops:Ops/Activate.*bf16_1:Ops/Sample.DoesNotDependOnTheOtherRows/cuda_bf16_1:Ops/Sample.ReportsTheModels*/cuda_bf16_1"
 steps='Families/Parity.Replayed*/gpt_oss:Families/Parity.Replayed*/llama:Families/Parity.Strangers*/gpt_oss'
 
-run() {  # run TOOL PROGRAM FILTER
-  timeout 300 compute-sanitizer --tool "$1" --error-exitcode 9 --print-limit 5 "$folder/$2" --gtest_filter="$3" \
-    --gtest_brief=1 >"$logs/$1-$2.log" 2>&1
-  echo "$1 $2: exit $?, $(grep -c '^========= .*rror' "$logs/$1-$2.log") lines of errors, $(tail -n 1 "$logs/$1-$2.log")"
+run() {  # run TOOL PROGRAM FILTER [SHARDS SHARD]
+  log="$logs/$1-$2${5:+-$5}.log"
+  GTEST_TOTAL_SHARDS=${4:-1} GTEST_SHARD_INDEX=${5:-0} timeout 300 compute-sanitizer --tool "$1" --error-exitcode 9 \
+    --print-limit 5 "$folder/$2" --gtest_filter="$3" --gtest_brief=1 >"$log" 2>&1
+  echo "$1 $2${5:+ part $5}: exit $?, $(grep -o '[0-9]* tests from' "$log" | head -n 1) ..., $(tail -n 1 "$log")"
 }
 
-for tool in memcheck racecheck initcheck synccheck; do
-  run $tool ops_cuda_test "$ops" &
+for tool in ${SANITIZERS:-memcheck racecheck initcheck synccheck}; do
+  if [ $tool = racecheck ]; then  # many times slower than the others
+    for shard in 0 1 2 3 4 5 6 7; do run $tool ops_cuda_test "$ops" 8 $shard & done
+  else
+    run $tool ops_cuda_test "$ops" &
+  fi
   run $tool parity_cuda_test "$steps" &
 done >"$logs/summary"
 wait

@@ -11,7 +11,8 @@ const ModelBackend& model_backend() {
                                        .parity = 0.0,  // the CPU promises the same bits
                                        .expert_parity = 0.0,
                                        .tie = 0.02f,
-                                       .cache = DType::f32};
+                                       .cache = DType::f32,
+                                       .promises_bits = true};
   return backend;
 }
 
