@@ -135,11 +135,16 @@ def write_model(folder, c, weights):
 def build(c, dtype, plain=None):
     settings = {key: value for key, value in c.items() if key != "model_type"}
     config = AutoConfig.for_model(c["model_type"], **settings)
-    if "num_local_experts" in c:
-        config._attn_implementation = "eager"  # the one that knows sinks everywhere
+    more = {"attn_implementation": "eager"} if "num_local_experts" in c else {}  # the one that knows sinks everywhere
     with torch.device("cuda"):
-        model = AutoModelForCausalLM.from_config(config, dtype=dtype).eval()
+        model = AutoModelForCausalLM.from_config(config, dtype=dtype, **more).eval()
+    if dtype == torch.float32 and hasattr(model, "set_experts_implementation"):
+        model.set_experts_implementation("eager")  # the fast ones want bf16
     if plain is not None:
+        shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
+        if any(name.endswith("gate_up_proj") and shapes[name] != tensor.shape for name, tensor in plain.items()):
+            plain = {name: tensor.transpose(1, 2) if name.endswith("experts.gate_up_proj") or name.endswith("experts.down_proj")
+                     else tensor for name, tensor in plain.items()}
         missing, unexpected = model.load_state_dict(plain, strict=False)
         missing = [name for name in missing if not (c["tie_word_embeddings"] and name == "lm_head.weight")]
         assert not missing and not unexpected, f"missing {missing[:5]}, unexpected {unexpected[:5]}"
