@@ -127,12 +127,12 @@ void Nearness::add(const GenerationRequest& request, const FullAnswer& found, co
   EXPECT_EQ(found.finished->reason, expected.finished->reason);
 }
 
-void Nearness::expect(double far_share, double parted_share) const {
+void Nearness::expect(double far_share) const {
   std::cout << answers_ << " answers, " << parted_ << " of them part; " << steps_ << " distributions, "
             << far_ << " farther than " << limit_ << ", the farthest " << farthest_ << '\n';
   EXPECT_GT(steps_, answers_);
   EXPECT_LE(far_, far_share * steps_);
-  EXPECT_LE(parted_, parted_share * answers_);
+  EXPECT_LE(parted_, (limit_ + far_share) * steps_);
 }
 
 }  // namespace inferno::testing

@@ -40,8 +40,9 @@ class Nearness {
   // `found` may be shorter when it was cancelled.
   void add(const GenerationRequest& request, const FullAnswer& found, const FullAnswer& expected);
 
-  // At most so many of all steps are far, and at most so many of all answers part from what was expected.
-  void expect(double far_share, double parted_share) const;
+  // At most this share of the steps is far. Answers part no oftener than distributions may differ: at one
+  // step in a hundred where the limit is a hundredth.
+  void expect(double far_share) const;
 
  private:
   double limit_;

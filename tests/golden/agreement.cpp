@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <iostream>
 #include <variant>
 
@@ -64,7 +65,8 @@ class Everything : public ::testing::Environment {
     constexpr int enough = 400;
     std::cout << positions_ << " positions; " << strays_ << " beyond the tolerance behind " << detours_
               << " near ties of routers; otherwise the farthest position is " << worst_ << " off\n";
-    if (positions_ < enough) return;
+    const bool is_part = std::getenv("GTEST_TOTAL_SHARDS") != nullptr;  // run_all.py adds up the parts
+    if (positions_ < enough || is_part) return;
     EXPECT_LE(strays_, model_backend().misrouted * positions_);
   }
 

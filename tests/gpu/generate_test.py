@@ -18,6 +18,9 @@ TIE = 0.25  # between log probabilities, as in tests/support/cuda_model_backend.
 def generate(model, prompt, tokens, *options):
     done = subprocess.run([PROGRAM, "generate", "-m", str(model), "-p", prompt, "-n", str(tokens), "--temperature", "0", "--json",
                            "--logprobs", "2", "--device", "cuda", *options], capture_output=True, timeout=120)
+    if done.returncode == 7 and b"cannot be used" in done.stderr and "INFERNO_REQUIRE_GPU" not in os.environ:
+        print("there is no usable GPU: see `inferno doctor`")
+        sys.exit(77)
     assert done.returncode == 0, done.stderr.decode()
     assert b"NVIDIA" in done.stderr, f"not on the GPU: {done.stderr.decode()}"
     return json.loads(done.stdout)
