@@ -23,7 +23,8 @@ function(inferno_test name)
   cmake_parse_arguments(ARG "" "LABEL" "SOURCES;USES;LINKS" ${ARGN})
   list(TRANSFORM ARG_USES PREPEND inferno_)
   add_executable(${name} ${ARG_SOURCES})
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)  # tests are compiled more often than they run
+  # Tests are compiled more often than they run.
+  target_compile_options(${name} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
   target_link_libraries(${name} PRIVATE ${ARG_USES} ${ARG_LINKS} GTest::gmock GTest::gtest_main)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   target_compile_definitions(${name} PRIVATE INFERNO_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data"

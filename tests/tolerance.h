@@ -22,6 +22,10 @@ inline constexpr double float_weight_logits = 1e-3;
 inline constexpr double quantized_weight_logits = 2e-3;
 // With bf16 activations, summed in float.
 inline constexpr double bf16_activation_logits = 1.5e-2;
+// ... of a single position, whose logits may be shorter than those of its neighbours.
+inline constexpr double bf16_position_logits = 2.5e-2;
+// ... between two such results, each rounded in its own way.
+inline constexpr double bf16_parity_logits = 2.1e-2;
 
 // The same tokens in other chunks or batches, on a backend that does not promise the same bits. (The CPU
 // does.)

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "model/check_spec.h"
+#include "model/memory_plan.h"
 #include "model/rope.h"
 
 namespace inferno {
@@ -46,6 +47,8 @@ LoadedModel load_model(const Checkpoint& checkpoint, Backend& backend, DecoderLi
          fmt::format("a context of {} tokens is longer than the {} this model was made for", limits.context,
                      plan.spec.context));
   }
+  refuse_what_cannot_fit(plan_memory(plan.spec, checkpoint, limits, backend), checkpoint.config().origin(),
+                         backend.info());
   BoundModel bound = bind(plan.spec, *plan.architecture, checkpoint, backend);
   bound.report.notes = std::move(plan.notes);
   if (const auto* rope = std::get_if<Rope>(&plan.spec.positions)) {

@@ -26,7 +26,7 @@ struct LoadedModel {
 };
 
 // `limits.context` 0 means the model's own. Error{invalid_request} when it is longer than the model was made
-// for.
+// for, Error{io} with the plan and what would fit when the device has too little memory.
 LoadedModel load_model(const Checkpoint& checkpoint, Backend& backend, DecoderLimits limits);
 
 }  // namespace inferno

@@ -29,6 +29,19 @@ TEST(Rope, TableHoldsCosinesThenSines) {
   EXPECT_FLOAT_EQ(table[11], std::sin(0.02f));
 }
 
+// As transformers does: frequency and angle are floats, which shows at far positions.
+TEST(Rope, TableRoundsLikeTheReferenceToTheEndOfALongContext) {
+  constexpr int context = 131072, dims = 64;
+  const std::vector<float> table = rope_table(plain(dims, 150000.0f), context);
+  for (int i = 0; i < dims / 2; ++i) {
+    const auto frequency = static_cast<float>(1.0 / std::pow(150000.0, 2.0 * i / dims));
+    const float angle = 131071.0f * frequency;
+    const auto at = std::size_t{context - 1} * dims + static_cast<std::size_t>(i);
+    EXPECT_NEAR(table[at], std::cos(static_cast<double>(angle)), 1e-6) << "pair " << i;
+    EXPECT_NEAR(table[at + dims / 2], std::sin(static_cast<double>(angle)), 1e-6) << "pair " << i;
+  }
+}
+
 TEST(Rope, LinearScalingDividesEveryFrequency) {
   Rope rope = plain(8);
   rope.scaling = LinearScaling{4.0f};

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/batch_logits.h"
 #include "model/edited_checkpoint.h"
 #include "model/load.h"
 #include "support/caught_error.h"
@@ -29,6 +30,21 @@ TEST(Runner, GivesTheSameLogitsAfterAReset) {
   const std::vector<float> first = scene.runner.feed(tokens, 1);
   scene.runner.reset();
   EXPECT_EQ(scene.runner.feed(tokens, 1), first);
+}
+
+TEST(LastLogits, AreThoseOfEachSequenceAlone) {
+  Scene scene;
+  const std::vector<std::vector<TokenId>> sequences = {{4, 8, 15, 16, 23, 42, 1, 2, 3}, {7}};
+  const std::vector<float> together = last_logits(*scene.model.decoder, *scene.backend, sequences);
+  std::vector<float> alone;
+  for (const std::vector<TokenId>& sequence : sequences) {
+    scene.runner.reset();
+    const std::vector<float> last = scene.runner.feed(sequence, 1);
+    alone.insert(alone.end(), last.begin(), last.end());
+  }
+  EXPECT_EQ(together, alone);
+  EXPECT_EQ(caught_error([&] { last_logits(*scene.model.decoder, *scene.backend, {{{1, 50}}}); }).kind(),
+            ErrorKind::invalid_request);
 }
 
 TEST(Runner, RefusesTokensOutsideTheVocabulary) {

@@ -5,38 +5,10 @@
 #include <bit>
 #include <map>
 
-#include "engine/engine_scene.h"
+#include "engine/near_answers.h"
 
 namespace inferno::testing {
 namespace {
-
-// Half greedy, half seeded; some prompts begin alike.
-std::vector<GenerationRequest> random_requests(int count, std::uint64_t seed) {
-  Random random(seed);
-  const std::vector<TokenId> common = random_prompt(random, 70);
-  std::vector<GenerationRequest> requests;
-  for (int i = 0; i < count; ++i) {
-    GenerationRequest request;
-    const int shared = random.below(3) == 0 ? random.below(70) : 0;
-    request.prompt.assign(common.begin(), common.begin() + shared);
-    for (const TokenId token : random_prompt(random, 1 + random.below(random.below(4) == 0 ? 120 : 20))) {
-      request.prompt.push_back(token);
-    }
-    request.max_tokens = 1 + random.below(24);
-    Sampling& sampling = request.sampling;
-    sampling.temperature = random.below(2) == 0 ? 0.0f : 0.8f + static_cast<float>(random.uniform());
-    sampling.seed = random.word();
-    sampling.logprobs = 0;
-    if (random.below(3) == 0) sampling.top_p = 0.9f;
-    if (random.below(3) == 0) sampling.top_k = 20;
-    if (random.below(4) == 0) sampling.repetition_penalty = 1.2f;
-    if (random.below(4) == 0) sampling.frequency_penalty = 0.5f;
-    request.client = std::to_string(random.below(3));
-    if (random.below(4) == 0) request.stop_tokens = {random.below(scene_vocab), random.below(scene_vocab)};
-    requests.push_back(std::move(request));
-  }
-  return requests;
-}
 
 std::vector<Answer> alone(const std::string& model, const std::vector<GenerationRequest>& requests) {
   SceneOptions options;

@@ -43,7 +43,7 @@ std::unique_ptr<Checkpoint> checkpoint_of(const std::string& name) {
 
 std::unique_ptr<Engine> make_engine(const SceneOptions& options, Wrap wrap) {
   const auto checkpoint = checkpoint_of(options.model);
-  std::unique_ptr<Backend> backend = make_cpu_backend(options.threads);
+  std::unique_ptr<Backend> backend = options.backend(options.threads);
   if (wrap != nullptr) backend = wrap(std::move(backend));
   LoadedModel model = load_model(
       *checkpoint, *backend,
@@ -55,7 +55,8 @@ std::size_t cache_bytes_for(const SceneOptions& options, int tokens) {
   const auto checkpoint = checkpoint_of(options.model);
   const ModelSpec spec = describe_model(*checkpoint).spec;
   std::size_t bytes = 0;
-  for (const int window : window_groups(spec)) bytes += cache_bytes_per_token(spec, window, DType::f32);
+  for (const int window : window_groups(spec))
+    bytes += cache_bytes_per_token(spec, window, model_backend().cache);
   return bytes * static_cast<std::size_t>(tokens);
 }
 

@@ -8,6 +8,7 @@
 
 #include "engine/engine.h"
 #include "support/host_matrix.h"
+#include "support/model_backend.h"
 
 namespace inferno::testing {
 
@@ -18,6 +19,7 @@ struct SceneOptions {
   int threads = 2;
   int step_tokens = 512;
   int sequences = 16;
+  std::unique_ptr<Backend> (*backend)(int threads) = model_backend().make;
 };
 
 // `wrap` may put something around the backend.

@@ -170,7 +170,12 @@ TEST(Requests, GetAsManyChoicesAsTheyAskFor) {
     request.choices = 1;
     for (int i = 0; i < 5; ++i) {
       request.sampling.seed = static_cast<std::uint64_t>(100 + i);
-      EXPECT_EQ(generate(*engine, request).tokens, answers[static_cast<std::size_t>(i)].tokens);
+      const Answer alone = generate(*engine, request);
+      EXPECT_EQ(alone.tokens.size(), answers[static_cast<std::size_t>(i)].tokens.size());
+      // Elsewhere the sums of a batch are not those of a single row: cuda_batching_test.cpp says what holds.
+      if (model_backend().promises_bits) {
+        EXPECT_EQ(alone.tokens, answers[static_cast<std::size_t>(i)].tokens);
+      }
       EXPECT_EQ(answers[static_cast<std::size_t>(i)].finished->seed, request.sampling.seed);
     }
   }

@@ -1,4 +1,4 @@
-// The CPU backend under observation: counts allocations, can be told to fail or to compute a NaN.
+// A backend under observation: counts allocations, can be told to fail or to compute a NaN.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@ namespace inferno::testing {
 
 struct Watch {
   std::atomic<int> allocations = 0;
-  std::atomic<bool> device_fails = false;  // the next linear throws Error{device}
+  std::atomic<bool> device_fails = false;  // the next step throws Error{device}
   std::atomic<bool> has_determinism = true;
   std::atomic<int> step_milliseconds = 0;  // how long every step takes at least
 };

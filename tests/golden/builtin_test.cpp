@@ -1,4 +1,4 @@
-// The built-in model says on the CPU what transformers says in float32: ten prompts and their greedy
+// The built-in model says what transformers says in float32: ten prompts and their greedy
 // continuations.
 #include <gtest/gtest.h>
 
@@ -9,6 +9,7 @@
 #include "checkpoint/checkpoint.h"
 #include "model/load.h"
 #include "model/runner.h"
+#include "support/model_backend.h"
 #include "support/paths.h"
 
 namespace inferno::testing {
@@ -18,10 +19,12 @@ namespace fs = std::filesystem;
 
 // The two best logits of a story's word may be nearly equal; a token may differ only where they are closer
 // than this.
-constexpr float tie = 0.02f;
+float tie() {
+  return model_backend().tie;
+}
 
 fs::path builtin_model() {
-  return fs::path(INFERNO_SOURCE_DIR) / "models" / "builtin";
+  return source_folder() / "models" / "builtin";
 }
 
 struct Continuation {
@@ -42,7 +45,7 @@ std::vector<Continuation> stored_continuations() {
 
 class BuiltinModel : public ::testing::Test {
  protected:
-  std::unique_ptr<Backend> backend_ = make_cpu_backend(2);
+  std::unique_ptr<Backend> backend_ = model_backend().make(2);
   std::unique_ptr<Checkpoint> checkpoint_ = open_checkpoint(builtin_model());
   LoadedModel loaded_ =
       load_model(*checkpoint_, *backend_, {.max_tokens = 64, .max_logit_rows = 1, .context = 256});
@@ -68,7 +71,7 @@ TEST_F(BuiltinModel, ContinuesTenPromptsAsTransformersDoes) {
   ASSERT_EQ(all.size(), 10u);
   for (const Continuation& one : all) {
     ASSERT_FALSE(one.greedy.empty()) << one.prompt;
-    EXPECT_LE(largest_distance(one), one.min_margin > tie ? 0.0f : tie) << one.prompt;
+    EXPECT_LE(largest_distance(one), one.min_margin > tie() ? 0.0f : tie()) << one.prompt;
   }
 }
 

@@ -59,14 +59,17 @@ struct Nudge {
   double share = 0.0, draw = 0.0;
 };
 
-int sample(const SampleCase& c, const Nudge& nudge) {
+std::vector<double> probabilities(const SampleCase& c, const Nudge& nudge) {
   const std::vector<double> logits = edited(c);
   const double top = *std::max_element(logits.begin(), logits.end());
-  if (top == nowhere) return -1;
+  if (top == nowhere) return {};
   const std::vector<int> order = by_value(logits);
-  if (c.row.temperature == 0.0f) return order[0];
-  std::vector<double> p;
-  for (const double l : logits) p.push_back(std::exp((l - top) / c.row.temperature));
+  std::vector<double> p(logits.size(), 0.0);
+  if (c.row.temperature == 0.0f) {
+    p[static_cast<std::size_t>(order[0])] = 1.0;
+    return p;
+  }
+  for (std::size_t i = 0; i < p.size(); ++i) p[i] = std::exp((logits[i] - top) / c.row.temperature);
   normalize(p);
   if (c.row.top_k > 0) {
     for (std::size_t i = static_cast<std::size_t>(c.row.top_k); i < order.size(); ++i)
@@ -80,8 +83,15 @@ int sample(const SampleCase& c, const Nudge& nudge) {
     normalize(p);
   }
   if (c.row.typical_p < 1.0f) keep_typical(p, c.row.typical_p + nudge.share);
+  return p;
+}
+
+int sample(const SampleCase& c, const Nudge& nudge) {
+  const std::vector<double> p = probabilities(c, nudge);
   const std::uint64_t seed = std::uint64_t{c.row.seed_high} << 32 | c.row.seed_low;
-  const double u = uniform_at(seed, static_cast<std::uint64_t>(c.row.position)) + nudge.draw;
+  const double u = c.row.temperature == 0.0f
+                       ? 0.0
+                       : uniform_at(seed, static_cast<std::uint64_t>(c.row.position)) + nudge.draw;
   double sum = 0.0;
   int last = -1;
   for (std::size_t token = 0; token < p.size(); ++token) {
@@ -94,15 +104,25 @@ int sample(const SampleCase& c, const Nudge& nudge) {
 
 }  // namespace
 
-std::vector<int> possible_tokens(const SampleCase& c) {
+std::vector<int> possible_tokens(const SampleCase& c, const Rounding& rounding) {
   std::vector<int> tokens;
-  for (const double share : {0.0, -3e-6, 3e-6}) {
-    for (const double draw : {0.0, -3e-6, 3e-6}) {
-      const int token = sample(c, {share, draw});
-      if (std::ranges::count(tokens, token) == 0) tokens.push_back(token);
-    }
+  const auto add = [&tokens](int token) {
+    if (std::ranges::count(tokens, token) == 0) tokens.push_back(token);
+  };
+  for (const double share : {0.0, -rounding.sums, rounding.sums}) {
+    for (const double draw : {0.0, -rounding.sums, rounding.sums}) add(sample(c, {share, draw}));
+  }
+  if (c.row.temperature > 0.0f || tokens[0] < 0) return tokens;
+  const std::vector<double> logits = edited(c);
+  const double top = logits[static_cast<std::size_t>(tokens[0])];
+  for (std::size_t token = 0; rounding.logits > 0.0 && token < logits.size(); ++token) {
+    if (logits[token] >= top - rounding.logits) add(static_cast<int>(token));
   }
   return tokens;
+}
+
+std::vector<double> distribution(const SampleCase& c) {
+  return probabilities(c, {});
 }
 
 std::vector<double> logprobs(const std::vector<float>& logits) {

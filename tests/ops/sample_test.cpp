@@ -4,110 +4,31 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "base/counter_random.h"
 #include "ops/backends.h"
 #include "ops/sample_reference.h"
+#include "ops/sample_scene.h"
 
 namespace inferno {
 namespace {
 
 using reference::SampleCase;
 
-struct Result {
-  SampleHead head;
-  std::vector<ListEntry> alternatives;
-};
-
 class Sample : public BackendTest {
  protected:
-  std::vector<Result> run(const std::vector<SampleCase>& cases, int most_alternatives = 20) {
-    const int vocab = static_cast<int>(cases[0].logits.size());
-    HostMatrix logits(static_cast<int>(cases.size()), vocab);
-    std::vector<SamplingRow> rows;
-    std::vector<ListEntry> lists;
-    const auto append = [&](const std::vector<ListEntry>& list) {
-      const auto begin = static_cast<std::int32_t>(lists.size());
-      lists.insert(lists.end(), list.begin(), list.end());
-      return ListRange{begin, static_cast<std::int32_t>(lists.size())};
-    };
-    for (std::size_t i = 0; i < cases.size(); ++i) {
-      std::copy(cases[i].logits.begin(), cases[i].logits.end(), logits.row(static_cast<int>(i)).begin());
-      rows.push_back(cases[i].row);
-      rows.back().history = append(cases[i].history);
-      rows.back().bias = append(cases[i].bias);
-      rows.back().allowed = append(cases[i].allowed);
-    }
-    lists.push_back({});  // never an empty upload
-    const Matrix out = device.poisoned(logits.rows, sample_columns(most_alternatives), DType::i32);
-    device.backend().sample(out, device.upload(logits, DType::f32), {as_matrix(rows), as_matrix(lists)});
-    return read(out, most_alternatives);
-  }
-  Result run_one(const SampleCase& c) { return run({c})[0]; }
-
-  template <class Record>
-  Matrix as_matrix(const std::vector<Record>& records) {
-    constexpr int cols = sizeof(Record) / 4;
-    std::vector<std::int32_t> words(records.size() * cols);
-    std::memcpy(words.data(), records.data(), words.size() * 4);
-    return device.upload(words, cols);
-  }
-
-  std::vector<Result> read(Matrix out, int most_alternatives) {
-    const std::vector<std::byte> bytes = device.bytes(out);
-    const std::size_t stride = static_cast<std::size_t>(sample_columns(most_alternatives)) * 4;
-    std::vector<Result> results(static_cast<std::size_t>(out.rows));
-    for (std::size_t r = 0; r < results.size(); ++r) {
-      std::memcpy(&results[r].head, bytes.data() + r * stride, sizeof(SampleHead));
-      results[r].alternatives.resize(static_cast<std::size_t>(results[r].head.alternatives));
-      std::memcpy(results[r].alternatives.data(), bytes.data() + r * stride + sizeof(SampleHead),
-                  results[r].alternatives.size() * sizeof(ListEntry));
-    }
-    return results;
-  }
+  std::vector<SampleResult> run(const std::vector<SampleCase>& cases) { return run_samples(device, cases); }
+  SampleResult run_one(const SampleCase& c) { return run({c})[0]; }
 };
-
-SampleCase random_case(int vocab, std::uint64_t seed) {
-  Random random(seed);
-  SampleCase c;
-  for (int i = 0; i < vocab; ++i) c.logits.push_back(static_cast<float>(4.0 * random.normal()));
-  const auto chance = [&](int of) { return random.below(of) == 0; };
-  SamplingRow& row = c.row;
-  row.temperature = chance(5) ? 0.0f : static_cast<float>(0.2 + 1.8 * random.uniform());
-  if (chance(2)) row.top_k = 1 + random.below(vocab < 50 ? vocab : 50);
-  if (chance(2)) row.top_p = static_cast<float>(0.05 + 0.95 * random.uniform());
-  if (chance(3)) row.min_p = static_cast<float>(0.5 * random.uniform());
-  if (chance(3)) row.typical_p = static_cast<float>(0.1 + 0.9 * random.uniform());
-  if (chance(3)) row.repetition = static_cast<float>(0.7 + random.uniform());
-  if (chance(3)) row.presence = static_cast<float>(2.0 * random.uniform() - 1.0);
-  if (chance(3)) row.frequency = static_cast<float>(2.0 * random.uniform() - 1.0);
-  row.seed_low = static_cast<std::uint32_t>(random.word());
-  row.seed_high = static_cast<std::uint32_t>(random.word());
-  row.position = random.below(1 << 20);
-  row.alternatives = random.below(8) - 1;
-  for (int token = 0; token < vocab; ++token) {
-    if (chance(4)) c.history.push_back({token, static_cast<float>(random.below(4))});
-    if (chance(16)) c.bias.push_back({token, static_cast<float>(4.0 * random.normal())});
-    if (chance(16) && vocab > 20) c.bias.push_back({token, -std::numeric_limits<float>::infinity()});
-    if (c.bias.size() > 1 && c.bias.back().token == c.bias[c.bias.size() - 2].token) c.bias.pop_back();
-  }
-  if (chance(4)) {
-    for (int token = 0; token < vocab; ++token) {
-      if (chance(3)) c.allowed.push_back({token, 0.0f});
-    }
-  }
-  return c;
-}
 
 TEST_P(Sample, AgreesWithDoublePrecision) {
   int decided = 0, cases = 0;
   for (const int vocab : {1, 2, 17, 63, 64, 65, 300, 2000}) {
     std::vector<SampleCase> batch;
     for (std::uint64_t i = 0; i < 40; ++i)
-      batch.push_back(random_case(vocab, static_cast<std::uint64_t>(vocab) * 1000 + i));
-    const std::vector<Result> results = run(batch);
+      batch.push_back(random_sample_case(vocab, static_cast<std::uint64_t>(vocab) * 1000 + i));
+    const std::vector<SampleResult> results = run(batch);
     for (std::size_t i = 0; i < batch.size(); ++i) {
       SCOPED_TRACE(testing::Message() << "vocabulary " << vocab << ", case " << i);
       const std::vector<int> possible = reference::possible_tokens(batch[i]);
@@ -123,9 +44,9 @@ TEST_P(Sample, AgreesWithDoublePrecision) {
 TEST_P(Sample, ReportsTheModelsOwnLogProbabilities) {
   for (const int vocab : {1, 17, 300, 2000}) {
     for (std::uint64_t i = 0; i < 10; ++i) {
-      SampleCase c = random_case(vocab, static_cast<std::uint64_t>(vocab) * 77 + i);
+      SampleCase c = random_sample_case(vocab, static_cast<std::uint64_t>(vocab) * 77 + i);
       c.row.alternatives = static_cast<std::int32_t>(i);
-      const Result result = run_one(c);
+      const SampleResult result = run_one(c);
       const std::vector<double> expected = reference::logprobs(c.logits);
       if (result.head.token >= 0) {
         EXPECT_NEAR(result.head.logprob, expected[static_cast<std::size_t>(result.head.token)], 1e-4);
@@ -149,7 +70,7 @@ TEST_P(Sample, DrawsEachTokenAsOftenAsItsProbability) {
   std::vector<int> counts(4);
   for (int i = 0; i < draws; i += 100) {
     for (int k = 0; k < 100; ++k) batch[static_cast<std::size_t>(k)].row.position = i + k;
-    for (const Result& result : run(batch)) ++counts[static_cast<std::size_t>(result.head.token)];
+    for (const SampleResult& result : run(batch)) ++counts[static_cast<std::size_t>(result.head.token)];
   }
   const std::vector<double> expected = reference::logprobs(c.logits);
   for (std::size_t t = 0; t < 4; ++t) {
@@ -171,11 +92,11 @@ TEST_P(Sample, SaysWhenALogitIsNotFinite) {
   const float infinity = std::numeric_limits<float>::infinity();
   for (const float wrong : {infinity, -infinity, std::numeric_limits<float>::quiet_NaN()}) {
     for (const std::size_t at : {0, 15, 16, 99}) {
-      SampleCase good = random_case(100, 5);
+      SampleCase good = random_sample_case(100, 5);
       good.row.temperature = 0.0f;
       SampleCase bad = good;
       bad.logits[at] = wrong;
-      const std::vector<Result> results = run({good, bad, good});
+      const std::vector<SampleResult> results = run({good, bad, good});
       EXPECT_EQ(results[1].head.outcome, SampleOutcome::not_finite);
       EXPECT_EQ(results[1].head.token, -1);
       EXPECT_EQ(results[0].head.outcome, SampleOutcome::token);
@@ -185,7 +106,7 @@ TEST_P(Sample, SaysWhenALogitIsNotFinite) {
 }
 
 TEST_P(Sample, SaysWhenNothingIsLeft) {
-  SampleCase c = random_case(30, 6);
+  SampleCase c = random_sample_case(30, 6);
   c.bias.clear();
   c.allowed = {{3, 0.0f}, {7, 0.0f}};
   c.bias = {{3, -std::numeric_limits<float>::infinity()}, {7, -std::numeric_limits<float>::infinity()}};
@@ -194,10 +115,10 @@ TEST_P(Sample, SaysWhenNothingIsLeft) {
 
 TEST_P(Sample, DoesNotDependOnTheOtherRows) {
   std::vector<SampleCase> batch;
-  for (std::uint64_t i = 0; i < 16; ++i) batch.push_back(random_case(500, 900 + i));
-  const std::vector<Result> together = run(batch);
+  for (std::uint64_t i = 0; i < 16; ++i) batch.push_back(random_sample_case(500, 900 + i));
+  const std::vector<SampleResult> together = run(batch);
   for (std::size_t i = 0; i < batch.size(); ++i) {
-    const Result alone = run_one(batch[i]);
+    const SampleResult alone = run_one(batch[i]);
     EXPECT_EQ(alone.head.token, together[i].head.token);
     EXPECT_EQ(std::bit_cast<int>(alone.head.logprob), std::bit_cast<int>(together[i].head.logprob));
   }

@@ -9,7 +9,10 @@ const ModelBackend& model_backend() {
                                        .quantized_weights = quantized_weight_logits,
                                        .decoded_weights = 1e-4,
                                        .parity = 0.0,  // the CPU promises the same bits
-                                       .expert_parity = 0.0};
+                                       .expert_parity = 0.0,
+                                       .tie = 0.02f,
+                                       .cache = DType::f32,
+                                       .promises_bits = true};
   return backend;
 }
 

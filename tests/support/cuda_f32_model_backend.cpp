@@ -11,7 +11,9 @@ const ModelBackend& model_backend() {
                                        .quantized_weights = quantized_weight_logits,
                                        .decoded_weights = 1e-4,
                                        .parity = parity_logits,
-                                       .expert_parity = parity_logits};
+                                       .expert_parity = parity_logits,
+                                       .tie = 0.02f,
+                                       .cache = DType::f32};
   return backend;
 }
 

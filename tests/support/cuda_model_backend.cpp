@@ -9,8 +9,11 @@ const ModelBackend& model_backend() {
                                        .float_weights = bf16_activation_logits,
                                        .quantized_weights = bf16_activation_logits,
                                        .decoded_weights = bf16_activation_logits,
-                                       .parity = bf16_activation_logits,
+                                       .parity = bf16_parity_logits,
                                        .expert_parity = 0.2,
+                                       .tie = 0.25f,
+                                       .cache = DType::bf16,
+                                       .one_position = bf16_position_logits / bf16_activation_logits,
                                        .misrouted = 0.05};
   return backend;
 }

@@ -14,6 +14,10 @@ struct ModelBackend {
   double decoded_weights;                   // ... from those of the same weights as plain floats
   double parity;                            // ... from the same tokens in other chunks or batches
   double expert_parity;                     // ... where another expert may be chosen
+  float tie;                                // logits of a trained model closer than this may change places
+  DType cache;
+  bool promises_bits = false;  // whatever the batch
+  double one_position = 1.0;   // how much farther than all of them together one position may be
   // Share of positions that may miss the tolerance in a mixture of experts, because rounding sent a token to
   // another expert. They are printed.
   double misrouted = 0.0;

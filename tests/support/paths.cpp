@@ -6,13 +6,18 @@
 namespace inferno::testing {
 namespace fs = std::filesystem;
 
+fs::path source_folder() {
+  const char* given = std::getenv("INFERNO_SOURCE");
+  return given != nullptr ? fs::path(given) : fs::path(INFERNO_SOURCE_DIR);
+}
+
 fs::path data_folder() {
-  return fs::path(INFERNO_SOURCE_DIR) / "tests" / "data";
+  return source_folder() / "tests" / "data";
 }
 
 std::optional<fs::path> shared_reference() {
   const char* given = std::getenv("INFERNO_SHARED");
-  const fs::path shared = given != nullptr ? fs::path(given) : fs::path(INFERNO_SOURCE_DIR) / ".." / "shared";
+  const fs::path shared = given != nullptr ? fs::path(given) : source_folder() / ".." / "shared";
   const fs::path reference = shared / "reference";
   return fs::is_directory(reference) ? std::optional(reference) : std::nullopt;
 }

@@ -8,6 +8,8 @@
 
 namespace inferno::testing {
 
+// The project: $INFERNO_SOURCE where a program runs on another machine than it was built on.
+std::filesystem::path source_folder();
 std::filesystem::path data_folder();  // tests/data
 
 // $INFERNO_SHARED/reference, or ../shared/reference beside the project; nullopt when there is none.

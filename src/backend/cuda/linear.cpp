@@ -31,7 +31,10 @@ void Products::multiply_expanded(Matrix out, Matrix in, const WeightView& weight
                    .cols = weight.cols};
   if (weight.format == WeightFormat::bf16) return gemm(queue_, call);
   const std::int64_t row = std::int64_t{weight.cols} * 2;
-  std::byte* room = expanded_.at_least(static_cast<std::size_t>(std::max<std::int64_t>(row, 1 << 20)));
+  // prepare() made room for the largest weight, whatever its size; without it, single rows would be slow.
+  const bool has_room = static_cast<std::int64_t>(expanded_.size()) >= row;
+  std::byte* room =
+      expanded_.at_least(static_cast<std::size_t>(has_room ? row : std::max<std::int64_t>(row, 1 << 20)));
   const auto at_once = static_cast<std::int32_t>(
       std::min<std::int64_t>(weight.rows, static_cast<std::int64_t>(expanded_.size()) / row));
   for (std::int32_t first = 0; first < weight.rows; first += at_once) {

@@ -9,42 +9,116 @@
 #include "cli/model_options.h"
 #include "cli/read_file.h"
 #include "cli/token_list.h"
+#include "model/batch_logits.h"
 #include "model/load.h"
 #include "model/runner.h"
 
 namespace inferno::command {
 namespace {
 
+constexpr int chunk = 512, most_logit_rows = 64, most_sequences = chunk;
+
 struct LogitsOptions {
   std::string model, tokens, tokens_file, output;
-  int last = 0;  // 0: all
+  int last = 0;         // 0: all
+  std::vector<int> at;  // positions; empty: the last ones
+  bool lines = false;
   DeviceOptions device;
 };
 
-void run(const LogitsOptions& options) {
+std::string read_tokens(const LogitsOptions& options) {
   constexpr std::uint64_t most_bytes = 64u << 20;
-  const std::vector<TokenId> tokens =
-      options.tokens_file.empty()
-          ? parse_tokens(options.tokens, "--tokens")
-          : parse_tokens(read_file(options.tokens_file, most_bytes), options.tokens_file);
-  const int count = static_cast<int>(tokens.size());
-  const int rows = options.last == 0 ? count : options.last;
-  if (rows > count) {
-    fail(ErrorKind::invalid_request, fmt::format("--last {}: there are only {} tokens", rows, count));
+  return options.tokens_file.empty() ? options.tokens : read_file(options.tokens_file, most_bytes);
+}
+
+std::string origin_of(const LogitsOptions& options) {
+  return options.tokens_file.empty() ? "--tokens" : options.tokens_file;
+}
+
+std::vector<std::vector<TokenId>> read_lines(const LogitsOptions& options) {
+  const std::string text = read_tokens(options);
+  std::vector<std::vector<TokenId>> out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = std::string_view(text).substr(at, end - at);
+    if (line.find_first_not_of(" \t\r") != std::string_view::npos) {
+      out.push_back(parse_tokens(line, origin_of(options)));
+    }
+    at = end + 1;
   }
+  if (out.empty()) fail(ErrorKind::invalid_request, fmt::format("{}: no tokens", origin_of(options)));
+  if (out.size() > static_cast<std::size_t>(most_sequences)) {
+    fail(ErrorKind::invalid_request,
+         fmt::format("{}: {} lines, expected at most {}", origin_of(options), out.size(), most_sequences));
+  }
+  return out;
+}
+
+LoadedModel load(const LogitsOptions& options, Backend& backend, const DecoderLimits& limits) {
   const auto checkpoint = open_checkpoint(options.model);
+  LoadedModel model = load_model(*checkpoint, backend, limits);
+  for (const std::string& note : model.report.notes) fmt::print(stderr, "note: {}\n", note);
+  return model;
+}
+
+void write(const LogitsOptions& options, const std::vector<float>& logits, int vocab) {
+  const auto rows = static_cast<std::int64_t>(logits.size()) / vocab;
+  write_safetensors(options.output, {.name = "logits", .rows = rows, .cols = vocab, .values = logits});
+  fmt::print(stderr, "wrote logits [{}, {}] to {}\n", rows, vocab, options.output);
+}
+
+// Each line a sequence of its own, their last tokens in one step.
+void run_lines(const LogitsOptions& options) {
+  const std::vector<std::vector<TokenId>> sequences = read_lines(options);
+  std::size_t longest = 0;
+  for (const std::vector<TokenId>& sequence : sequences) longest = std::max(longest, sequence.size());
   const auto backend = make_backend(options.device);
-  constexpr int chunk = 512, most_logit_rows = 64;
-  LoadedModel model = load_model(*checkpoint, *backend,
+  const LoadedModel model = load(options, *backend,
+                                 {.max_tokens = chunk,
+                                  .max_logit_rows = static_cast<int>(sequences.size()),
+                                  .context = static_cast<int>(longest)});
+  write(options, last_logits(*model.decoder, *backend, sequences), model.decoder->spec().vocab);
+}
+
+// Where to stop for logits on the way through the tokens: rows [first, second) of each stop are written.
+std::vector<std::pair<int, int>> stops(const LogitsOptions& options, int count) {
+  if (options.at.empty()) {
+    const int rows = options.last == 0 ? count : options.last;
+    if (rows > count) {
+      fail(ErrorKind::invalid_request, fmt::format("--last {}: there are only {} tokens", rows, count));
+    }
+    return {{count - rows, count}};
+  }
+  std::vector<std::pair<int, int>> out;
+  for (const int position : options.at) {
+    if (position < 0 || position >= count || (!out.empty() && position < out.back().second)) {
+      fail(ErrorKind::invalid_request,
+           fmt::format("--at {}: expected ascending positions from 0 to {}", position, count - 1));
+    }
+    out.emplace_back(position, position + 1);
+  }
+  return out;
+}
+
+void run(const LogitsOptions& options) {
+  const std::vector<TokenId> tokens = parse_tokens(read_tokens(options), origin_of(options));
+  const int count = static_cast<int>(tokens.size());
+  const std::vector<std::pair<int, int>> wanted = stops(options, count);
+  const int rows = wanted.back().second - wanted.back().first;
+  const auto backend = make_backend(options.device);
+  const LoadedModel model = load(options, *backend,
                                  {.max_tokens = std::min(count, chunk),
                                   .max_logit_rows = std::min(rows, most_logit_rows),
                                   .context = count});
-  for (const std::string& note : model.report.notes) fmt::print(stderr, "note: {}\n", note);
   Runner runner(*model.decoder, *backend, count);
-  const std::vector<float> logits = runner.feed(tokens, rows);
-  write_safetensors(options.output,
-                    {.name = "logits", .rows = rows, .cols = model.decoder->spec().vocab, .values = logits});
-  fmt::print(stderr, "wrote logits [{}, {}] to {}\n", rows, model.decoder->spec().vocab, options.output);
+  std::vector<float> logits;
+  for (const auto& [first, end] : wanted) {
+    const auto start = static_cast<std::size_t>(runner.position());
+    const std::vector<float> some =
+        runner.feed(std::span(tokens).subspan(start, static_cast<std::size_t>(end) - start), end - first);
+    logits.insert(logits.end(), some.begin(), some.end());
+  }
+  write(options, logits, model.decoder->spec().vocab);
 }
 
 }  // namespace
@@ -55,9 +129,21 @@ void logits(CLI::App& app) {
   const auto options = std::make_shared<LogitsOptions>();
   add_model_argument(*command, options->model)->required();
   CLI::Option* tokens = command->add_option("--tokens", options->tokens, "token ids: 1,2,3");
-  command->add_option("--tokens-file", options->tokens_file, "a file of token ids")->excludes(tokens);
-  command->add_option("--last", options->last, "only the last N tokens; all of them when not given")
-      ->check(CLI::Range(1, 1 << 24));
+  CLI::Option* file =
+      command->add_option("--tokens-file", options->tokens_file, "a file of token ids")->excludes(tokens);
+  CLI::Option* last =
+      command->add_option("--last", options->last, "only the last N tokens; all of them when not given")
+          ->check(CLI::Range(1, 1 << 24));
+  CLI::Option* at = command->add_option("--at", options->at, "only these positions, from 0: 1,127,4096")
+                        ->delimiter(',')
+                        ->excludes(last);
+  command
+      ->add_flag(
+          "--lines", options->lines,
+          "each line of the file is a sequence; their last tokens share a step, whose logits are written")
+      ->needs(file)
+      ->excludes(last)
+      ->excludes(at);
   command
       ->add_option("-o,--output", options->output,
                    "a safetensors file: tensor \"logits\", F32 [N, vocabulary]")
@@ -68,7 +154,7 @@ void logits(CLI::App& app) {
       fail(ErrorKind::invalid_request, "no tokens given",
            {.why = {}, .next = "add --tokens 1,2,3 or --tokens-file FILE"});
     }
-    run(*options);
+    options->lines ? run_lines(*options) : run(*options);
   });
 }
 

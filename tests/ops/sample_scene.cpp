@@ -1,0 +1,92 @@
+#include "ops/sample_scene.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+namespace inferno {
+namespace {
+
+using reference::SampleCase;
+
+constexpr int most_alternatives = 20;
+
+template <class Record>
+Matrix as_matrix(Device& device, const std::vector<Record>& records) {
+  constexpr int cols = sizeof(Record) / 4;
+  std::vector<std::int32_t> words(records.size() * cols);
+  std::memcpy(words.data(), records.data(), words.size() * 4);
+  return device.upload(words, cols);
+}
+
+std::vector<SampleResult> read(Device& device, Matrix out) {
+  const std::vector<std::byte> bytes = device.bytes(out);
+  const std::size_t stride = static_cast<std::size_t>(sample_columns(most_alternatives)) * 4;
+  std::vector<SampleResult> results(static_cast<std::size_t>(out.rows));
+  for (std::size_t r = 0; r < results.size(); ++r) {
+    std::memcpy(&results[r].head, bytes.data() + r * stride, sizeof(SampleHead));
+    results[r].alternatives.resize(static_cast<std::size_t>(results[r].head.alternatives));
+    std::memcpy(results[r].alternatives.data(), bytes.data() + r * stride + sizeof(SampleHead),
+                results[r].alternatives.size() * sizeof(ListEntry));
+  }
+  return results;
+}
+
+}  // namespace
+
+std::vector<SampleResult> run_samples(Device& device, const std::vector<SampleCase>& cases) {
+  HostMatrix logits(static_cast<int>(cases.size()), static_cast<int>(cases[0].logits.size()));
+  std::vector<SamplingRow> rows;
+  std::vector<ListEntry> lists;
+  const auto append = [&](const std::vector<ListEntry>& list) {
+    const auto begin = static_cast<std::int32_t>(lists.size());
+    lists.insert(lists.end(), list.begin(), list.end());
+    return ListRange{begin, static_cast<std::int32_t>(lists.size())};
+  };
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    std::copy(cases[i].logits.begin(), cases[i].logits.end(), logits.row(static_cast<int>(i)).begin());
+    rows.push_back(cases[i].row);
+    rows.back().history = append(cases[i].history);
+    rows.back().bias = append(cases[i].bias);
+    rows.back().allowed = append(cases[i].allowed);
+  }
+  lists.push_back({});  // never an empty upload
+  const Matrix out = device.poisoned(logits.rows, sample_columns(most_alternatives), DType::i32);
+  device.backend().sample(out, device.upload(logits, DType::f32),
+                          {as_matrix(device, rows), as_matrix(device, lists)});
+  return read(device, out);
+}
+
+SampleCase random_sample_case(int vocab, std::uint64_t seed) {
+  Random random(seed);
+  SampleCase c;
+  for (int i = 0; i < vocab; ++i) c.logits.push_back(static_cast<float>(4.0 * random.normal()));
+  const auto chance = [&](int of) { return random.below(of) == 0; };
+  SamplingRow& row = c.row;
+  row.temperature = chance(5) ? 0.0f : static_cast<float>(0.2 + 1.8 * random.uniform());
+  if (chance(2)) row.top_k = 1 + random.below(vocab < 50 ? vocab : 50);
+  if (chance(2)) row.top_p = static_cast<float>(0.05 + 0.95 * random.uniform());
+  if (chance(3)) row.min_p = static_cast<float>(0.5 * random.uniform());
+  if (chance(3)) row.typical_p = static_cast<float>(0.1 + 0.9 * random.uniform());
+  if (chance(3)) row.repetition = static_cast<float>(0.7 + random.uniform());
+  if (chance(3)) row.presence = static_cast<float>(2.0 * random.uniform() - 1.0);
+  if (chance(3)) row.frequency = static_cast<float>(2.0 * random.uniform() - 1.0);
+  row.seed_low = static_cast<std::uint32_t>(random.word());
+  row.seed_high = static_cast<std::uint32_t>(random.word());
+  row.position = random.below(1 << 20);
+  row.alternatives = random.below(8) - 1;
+  for (int token = 0; token < vocab; ++token) {
+    if (chance(4)) c.history.push_back({token, static_cast<float>(random.below(4))});
+    if (chance(16)) c.bias.push_back({token, static_cast<float>(4.0 * random.normal())});
+    if (chance(16) && vocab > 20) c.bias.push_back({token, -std::numeric_limits<float>::infinity()});
+    if (c.bias.size() > 1 && c.bias.back().token == c.bias[c.bias.size() - 2].token) c.bias.pop_back();
+  }
+  if (chance(4)) {
+    for (int token = 0; token < vocab; ++token) {
+      if (chance(3)) c.allowed.push_back({token, 0.0f});
+    }
+  }
+  return c;
+}
+
+}  // namespace inferno

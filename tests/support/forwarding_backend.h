@@ -1,0 +1,82 @@
+// A backend around another: everything goes through, and a test overrides what it wants to watch or change.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "backend/backend.h"
+
+namespace inferno::testing {
+
+class ForwardingBackend : public Backend {
+ public:
+  explicit ForwardingBackend(std::unique_ptr<Backend> inner) : inner_(std::move(inner)) {}
+
+  DeviceInfo info() const override { return inner_->info(); }
+  DType activation_type() const override { return inner_->activation_type(); }
+  DType cache_type() const override { return inner_->cache_type(); }
+  std::optional<std::string> refuses(const BlockSpec& block, WeightFormat format) const override {
+    return inner_->refuses(block, format);
+  }
+  std::string kernel_for(WeightFormat format, int tokens) const override {
+    return inner_->kernel_for(format, tokens);
+  }
+  double read_bandwidth() override { return inner_->read_bandwidth(); }
+  std::optional<std::string> refuses_determinism() override { return inner_->refuses_determinism(); }
+  Buffer allocate(std::size_t bytes, std::string_view purpose) override {
+    return inner_->allocate(bytes, purpose);
+  }
+  Weight pack(const HostWeight& source) override { return inner_->pack(source); }
+  void load(std::span<Weight> to, std::span<const WeightSource> from) override { inner_->load(to, from); }
+  std::optional<Relayout> relayout(const Weight& weight) const override { return inner_->relayout(weight); }
+  void prepare(const ModelSpec& spec, const Workload& largest) override { inner_->prepare(spec, largest); }
+  void upload(Matrix to, std::span<const std::byte> from) override { inner_->upload(to, from); }
+  void download(std::span<std::byte> to, Matrix from) override { inner_->download(to, from); }
+  void replay(std::uint64_t key, const std::function<void()>& body) override { inner_->replay(key, body); }
+  void embed(Matrix out, const Weight& table, Matrix tokens, float scale) override {
+    inner_->embed(out, table, tokens, scale);
+  }
+  void add_positions(Matrix x, const Weight& table, Matrix positions) override {
+    inner_->add_positions(x, table, positions);
+  }
+  void add_norm(Matrix out, Matrix residual, Matrix delta, float scale, const Norm& norm) override {
+    inner_->add_norm(out, residual, delta, scale, norm);
+  }
+  void linear(Matrix out, Matrix in, const Linear& weights) override { inner_->linear(out, in, weights); }
+  void rotate_and_store(Matrix qkv, Matrix rope_table, const AttentionCall& call) override {
+    inner_->rotate_and_store(qkv, rope_table, call);
+  }
+  void attend(Matrix out, Matrix qkv, const AttentionCall& call) override { inner_->attend(out, qkv, call); }
+  void activate(Matrix out, Matrix in, const ActivationSpec& activation) override {
+    inner_->activate(out, in, activation);
+  }
+  void linear_activated(Matrix out, Matrix wide, Matrix in, const Linear& weights,
+                        const ActivationSpec& activation) override {
+    inner_->linear_activated(out, wide, in, weights, activation);
+  }
+  void mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights) override {
+    inner_->mix_experts(out, in, spec, weights);
+  }
+  void linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights) override {
+    inner_->linear_add_norm(then, in, weights);
+  }
+  void mix_experts_add_norm(const AfterBranch& then, Matrix in, const MoeMlp& spec,
+                            const MoeWeights& weights) override {
+    inner_->mix_experts_add_norm(then, in, spec, weights);
+  }
+  void rotate_and_attend(Matrix out, Matrix qkv, Matrix rope_table, const AttentionCall& call) override {
+    inner_->rotate_and_attend(out, qkv, rope_table, call);
+  }
+  void take_rows(Matrix out, Matrix in, Matrix rows) override { inner_->take_rows(out, in, rows); }
+  void sample(Matrix out, Matrix logits, const SamplingInputs& inputs) override {
+    inner_->sample(out, logits, inputs);
+  }
+
+ protected:
+  Backend& inner() { return *inner_; }
+
+ private:
+  std::unique_ptr<Backend> inner_;
+};
+
+}  // namespace inferno::testing
