@@ -15,6 +15,8 @@ constexpr std::array variables = {
     HonouredVariable{"HUGGINGFACE_HUB_CACHE", "the same, by its older name"},
     HonouredVariable{"HF_HOME", "folder that holds the cache as hub/"},
     HonouredVariable{"XDG_CACHE_HOME", "folder that holds huggingface/hub/"},
+    HonouredVariable{"HF_ENDPOINT", "address of the hub"},
+    HonouredVariable{"HF_HUB_OFFLINE", "1: no request to the hub"},
     HonouredVariable{"INFERNO_MODELS", "further folders with models, separated by colons"},
     HonouredVariable{"XDG_STATE_HOME", "folder that holds inferno/history"},
     HonouredVariable{"NO_COLOR", "no colours"},
