@@ -27,12 +27,6 @@ bool is_root_level(std::string_view path) {
   return path.find('/') == std::string_view::npos;
 }
 
-bool is_document(std::string_view path) {
-  const std::string small = lower(path);
-  return is_root_level(path) && (small.starts_with("license") || small.starts_with("readme") ||
-                                 small.starts_with("notice") || small.starts_with("usage_policy"));
-}
-
 // Weights in a format that runs code when it is read, or that is for other programs.
 bool is_foreign_weights(std::string_view path) {
   const std::string small = lower(path);
@@ -279,6 +273,12 @@ void note_format(FileSelection& selection) {
 
 }  // namespace
 
+bool is_document(std::string_view path) {
+  const std::string small = lower(path);
+  return is_root_level(path) && (small.starts_with("license") || small.starts_with("readme") ||
+                                 small.starts_with("notice") || small.starts_with("usage_policy"));
+}
+
 std::uint64_t FileSelection::bytes() const {
   std::unordered_set<std::string_view> seen;
   std::uint64_t total = 0;
@@ -313,6 +313,23 @@ FileSelection select_files(std::span<const HubFile> listing, const SelectionRule
   if (selection.taken.empty())
     fail(ErrorKind::not_found, "nothing is left to take: --exclude matches all of it");
   return selection;
+}
+
+std::vector<HubFile> safetensors_files(std::span<const HubFile> listing) {
+  FileSelection selection;
+  const Listing read = read_listing(listing, selection);
+  if (!read.has_root_safetensors) return {};
+  for (const HubFile& file : read.files) {
+    if (safetensors_reason(file, read).empty()) selection.taken.push_back(file);
+  }
+  return selection.taken;
+}
+
+std::vector<std::vector<HubFile>> gguf_models(std::span<const HubFile> listing) {
+  FileSelection ignored;
+  std::vector<std::vector<HubFile>> models;
+  for (auto& [name, parts] : gguf_groups(read_listing(listing, ignored))) models.push_back(std::move(parts));
+  return models;
 }
 
 }  // namespace inferno::hub

@@ -41,6 +41,14 @@ std::string_view name_of(ModelFormat format);
 // are in no format that is read here; Error{corrupt} when the listing contradicts itself.
 FileSelection select_files(std::span<const HubFile> listing, const SelectionRules& rules = {});
 
+// The same rules without choosing or refusing: the files of the safetensors model, none when there is none,
+// and the parts of every GGUF model, some of which may be missing.
+std::vector<HubFile> safetensors_files(std::span<const HubFile> listing);
+std::vector<std::vector<HubFile>> gguf_models(std::span<const HubFile> listing);
+
+// Files that explain a model and are not needed to run it.
+bool is_document(std::string_view path);
+
 // Shell patterns as Hugging Face's tools read them: '*' matches '/' too, "folder/" means all below it.
 bool matches_pattern(std::string_view path, std::string_view pattern);
 
