@@ -223,9 +223,9 @@ std::vector<CachedRepository> scan_cache(const fs::path& cache) {
   return repositories;
 }
 
-const CachedModel* find_cached(const CachedRepository& repository, const ModelName& wanted) {
+const CachedModel* find_cached(std::span<const CachedModel> all, const ModelName& wanted) {
   std::vector<const CachedModel*> models;
-  for (const CachedModel& model : repository.models) {
+  for (const CachedModel& model : all) {
     if (means_revision(model, wanted.revision)) models.push_back(&model);
   }
   if (!wanted.path.empty()) {
