@@ -100,22 +100,28 @@ Outcome HttpClient::attempt(const Request& request) {
 }
 
 Response HttpClient::send(const Request& request) {
+  return std::move(attempt_patiently(request, {}).response);
+}
+
+Outcome HttpClient::attempt_patiently(const Request& request, const std::function<void()>& again) {
   for (int tries = 1;; ++tries) {
     Outcome outcome = attempt(request);
     const bool answered = outcome.trouble == Trouble::none;
-    if (answered && !is_worth_another_try(outcome.response.status)) return std::move(outcome.response);
+    if (outcome.trouble == Trouble::stopped || (answered && !is_worth_another_try(outcome.response.status)))
+      return outcome;
     if (answered) heed(outcome.response, *gate_);
     const int limit = outcome.trouble == Trouble::unknown_host  ? 1
                       : outcome.trouble == Trouble::unreachable ? most_tries_unreachable
                                                                 : most_tries;
     if (!is_temporary(outcome) || tries >= limit) {
-      if (answered) return std::move(outcome.response);
+      if (answered) return outcome;
       fail_for(outcome, settings_, request.url);
     }
     const bool was_asked = answered && asked_wait(outcome.response.headers, std::chrono::system_clock::now());
     if (!was_asked && !gate_->sleep(backoff(tries), is_cancelled_)) {
       fail_for({.trouble = Trouble::cancelled, .detail = {}, .response = {}}, settings_, request.url);
     }
+    if (again) again();
   }
 }
 

@@ -34,6 +34,10 @@ class HttpClient {
   // not worth another try.
   Response send(const Request& request);
 
+  // The same for a request whose sink may end it, which is an outcome too. `again` is called before each
+  // further try. Error{network} when there is no answer.
+  Outcome attempt_patiently(const Request& request, const std::function<void()>& again);
+
   RateGate& gate() { return *gate_; }
   const IsCancelled& is_cancelled() const { return is_cancelled_; }
 

@@ -67,6 +67,13 @@ struct FoundOnHub {
   std::string config;  // "config" as JSON text
 };
 
+// What a request is about, for messages.
+struct Subject {
+  std::string id;
+  std::string revision;
+  std::string path;  // empty when it is about the model
+};
+
 // One thread at a time. Every call but the constructor asks the hub: Error{network} when it cannot be reached
 // or when the settings forbid it, else by the table of docs/hub.md: Error{not_found} or Error{network} (401,
 // 403, 429, 5xx) with the status, the hub's own code, message and request id, and the exact next step.
@@ -82,6 +89,8 @@ class HubClient {
   // Every file of the model, whatever page it is on. Entries without a name or size are an Error{network}.
   std::vector<HubFile> tree(const std::string& id, const std::string& revision);
   Refs refs(const std::string& id);
+  // Returns when the files of a gated model may be read; a second before a long download.
+  void check_access(const std::string& id);
   RemoteFile head(const std::string& id, const std::string& revision, const std::string& path);
   // Bytes of a file before any download, for headers. Fewer when the file is shorter.
   std::string read(const std::string& id, const std::string& revision, const std::string& path,
@@ -92,7 +101,7 @@ class HubClient {
   std::shared_ptr<RateGate> gate() const { return gate_; }
 
  private:
-  Response get(const std::string& url, const std::string& subject, const std::string& revision = {});
+  Response send(const Request& request, const Subject& subject);
 
   HubSettings settings_;
   std::shared_ptr<RateGate> gate_;
@@ -103,12 +112,7 @@ class HubClient {
 std::string resolve_address(const HubSettings& settings, const std::string& id, const std::string& revision,
                             const std::string& path);
 
-// What a failed answer means. `subject` is what was asked about: "openai/gpt-oss-20b" or a file of it.
-struct Subject {
-  std::string id;
-  std::string revision;
-  std::string path;  // empty when it is about the model
-};
+// What a failed answer means, as an error.
 [[noreturn]] void fail_for_status(const Response& response, const HubSettings& settings,
                                   const Subject& subject);
 
