@@ -73,6 +73,17 @@ void search_folder(const fs::path& folder, const std::string& name, std::string_
 
 void search_cache(const fs::path& cache, std::vector<FoundModel>& found) {
   for (hub::CachedRepository& repository : hub::scan_cache(cache)) {
+    if (repository.models.empty() &&
+        repository.bytes > 0) {  // a tokenizer alone, say, or a download just begun
+      FoundModel scraps = {.name = repository.name.text(), .path = {}, .bytes = repository.bytes};
+      scraps.path = repository.layout.folder();
+      scraps.place = "hub cache";
+      scraps.format = hub::ModelFormat::other;
+      scraps.missing = {"its weights"};
+      scraps.last_use = repository.last_use;
+      scraps.cached = hub::CachedModel{repository.name, "", {}, {}};
+      found.push_back(std::move(scraps));
+    }
     for (hub::CachedModel& model : repository.models) {
       FoundModel one = found_model(model.name.text(), "hub cache", model.stored);
       one.cached = std::move(model);
