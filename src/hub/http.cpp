@@ -19,7 +19,7 @@ bool is_redirect(int status) {
 }
 
 Outcome refusal(std::string detail) {
-  return {.trouble = Trouble::refused, .detail = std::move(detail), .response = {}};
+  return {.trouble = Trouble::refused, .detail = std::move(detail), .response = {}, .first_byte_seconds = 0};
 }
 
 // Empty when the address may be asked.
@@ -54,14 +54,16 @@ HttpClient::HttpClient(const HubSettings& settings, std::shared_ptr<RateGate> ga
 
 HttpClient::~HttpClient() = default;
 
-Outcome HttpClient::hop(const Request& request, const std::string& url, bool with_token) {
+Outcome HttpClient::hop(const Request& request, const std::string& url, bool with_token,
+                        const Headers& hub_headers) {
   TransferOptions options = {.url = url,
                              .headers = request.headers,
                              .method = request.method,
                              .body_limit = request.body_limit,
                              .sink = &request.sink,
                              .is_cancelled = &is_cancelled_,
-                             .settings = &settings_};
+                             .settings = &settings_,
+                             .hub_headers = hub_headers};
   if (with_token) options.headers.push_back("Authorization: Bearer " + settings_.token);
   return transfer(handles_->transfer, options);
 }
@@ -73,9 +75,9 @@ Outcome HttpClient::attempt(const Request& request) {
   for (int hops = 0; hops <= most_hops; ++hops) {
     if (const std::string why = objection(*url); !why.empty()) return refusal(why);
     if (!gate_->pass(url->origin(), is_cancelled_))
-      return {.trouble = Trouble::cancelled, .detail = {}, .response = {}};
+      return {.trouble = Trouble::cancelled, .detail = {}, .response = {}, .first_byte_seconds = 0};
     const bool at_home = url->origin() == token_origin_;
-    Outcome outcome = hop(request, url->text, at_home && !settings_.token.empty());
+    Outcome outcome = hop(request, url->text, at_home && !settings_.token.empty(), hub_headers);
     outcome.response.url = url->text;
     if (at_home) hub_headers = outcome.response.headers;
     outcome.response.hub_headers = hub_headers;
@@ -119,7 +121,8 @@ Outcome HttpClient::attempt_patiently(const Request& request, const std::functio
     }
     const bool was_asked = answered && asked_wait(outcome.response.headers, std::chrono::system_clock::now());
     if (!was_asked && !gate_->sleep(backoff(tries), is_cancelled_)) {
-      fail_for({.trouble = Trouble::cancelled, .detail = {}, .response = {}}, settings_, request.url);
+      fail_for({.trouble = Trouble::cancelled, .detail = {}, .response = {}, .first_byte_seconds = 0},
+               settings_, request.url);
     }
     if (again) again();
   }

@@ -43,7 +43,7 @@ class HttpClient {
 
  private:
   struct Handles;
-  Outcome hop(const Request& request, const std::string& url, bool with_token);
+  Outcome hop(const Request& request, const std::string& url, bool with_token, const Headers& hub_headers);
 
   HubSettings settings_;
   std::string token_origin_;

@@ -29,7 +29,7 @@ struct Response {
   std::string url;  // the last one, after redirects
   Headers headers;
   std::string body;  // empty when a sink took it
-  // The headers of the hub's own answer, when it sent us on to another host; otherwise the same as `headers`.
+  // The headers of the hub's last own answer, when it sent us on; a sink finds there only what came before.
   Headers hub_headers;
   std::string location;  // where a redirect that was not followed leads to, whole
 };
@@ -71,6 +71,7 @@ struct Outcome {
   Trouble trouble = Trouble::none;
   std::string detail;
   Response response;
+  double first_byte_seconds = 0;  // until the answer began, of the last hop
 };
 
 }  // namespace inferno::hub

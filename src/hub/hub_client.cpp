@@ -123,14 +123,15 @@ std::int64_t small_count(const Json& object, const char* name) {
 }
 
 FoundOnHub found_of(const Json& model) {
-  FoundOnHub found = {.id = text_field(model, "id"),
-                      .downloads = small_count(model, "downloads"),
-                      .likes = small_count(model, "likes"),
-                      .last_modified = text_field(model, "lastModified"),
-                      .pipeline = text_field(model, "pipeline_tag"),
-                      .library = text_field(model, "library_name"),
-                      .gated = gate_of(model),
-                      .tags = text_list(field(model, "tags"))};
+  FoundOnHub found;
+  found.id = text_field(model, "id");
+  found.downloads = small_count(model, "downloads");
+  found.likes = small_count(model, "likes");
+  found.last_modified = text_field(model, "lastModified");
+  found.pipeline = text_field(model, "pipeline_tag");
+  found.library = text_field(model, "library_name");
+  found.gated = gate_of(model);
+  found.tags = text_list(field(model, "tags"));
   if (found.id.empty()) found.id = text_field(model, "modelId");
   if (const Json& siblings = field(model, "siblings"); siblings.is_array()) {
     for (const Json& one : siblings) found.files.push_back(text_field(one, "rfilename"));

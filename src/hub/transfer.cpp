@@ -72,7 +72,10 @@ int status_in(std::string_view line) {
 
 // What libcurl's callbacks work on. Exceptions must not pass through libcurl, so they wait here.
 struct State {
-  explicit State(const TransferOptions& chosen) : options(chosen), watch(*chosen.settings) {}
+  explicit State(const TransferOptions& chosen) : options(chosen), watch(*chosen.settings) {
+    outcome.response.hub_headers = chosen.hub_headers;
+    outcome.response.url = chosen.url;
+  }
 
   const TransferOptions& options;
   StallWatch watch;
@@ -237,6 +240,7 @@ void perform(TransferHandles& handles, State& state) {
   int left = 0;
   const CURLMsg* message = curl().multi_info_read(handles.multi(), &left);
   const CURLcode code = message == nullptr ? CURLE_OK : message->data.result;
+  curl().getinfo(handles.easy(), CURLINFO_STARTTRANSFER_TIME, &state.outcome.first_byte_seconds);
   if (state.thrown || state.outcome.trouble != Trouble::none || code == CURLE_OK) return;
   const int status = state.outcome.response.status;
   const bool cut_short = code == CURLE_WRITE_ERROR && status >= 300;  // a long error page

@@ -35,6 +35,7 @@ struct TransferOptions {
   const std::function<bool(const Response&, std::span<const std::byte>)>* sink = nullptr;
   const std::function<bool()>* is_cancelled = nullptr;
   const HubSettings* settings = nullptr;
+  Headers hub_headers = {};  // of the hub's own answer, when it sent us here
 };
 
 // Ends within a tenth of a second when cancelled, at the stall timeout when nothing comes, and when less than
