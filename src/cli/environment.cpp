@@ -18,6 +18,8 @@ constexpr std::array variables = {
     HonouredVariable{"HF_ENDPOINT", "address of the hub"},
     HonouredVariable{"HF_HUB_OFFLINE", "1: no request to the hub"},
     HonouredVariable{"INFERNO_MODELS", "further folders with models, separated by colons"},
+    HonouredVariable{"LLAMA_CACHE", "a further folder with models, llama.cpp's"},
+    HonouredVariable{"OLLAMA_MODELS", "folder of Ollama's models"},
     HonouredVariable{"XDG_STATE_HOME", "folder that holds inferno/history"},
     HonouredVariable{"NO_COLOR", "no colours"},
     HonouredVariable{"CLICOLOR_FORCE", "colours even into a pipe"},

@@ -75,12 +75,16 @@ std::uint64_t bytes_on_disk(const fs::path& file) {
                   static_cast<std::uint64_t>(status.st_blocks) * 512);
 }
 
-std::uint64_t blob_bytes(const RepositoryLayout& layout, const HubFile& file) {
-  if (!is_etag(file.etag())) return 0;
-  std::error_code problem;
-  const std::uintmax_t whole = fs::file_size(layout.blob(file.etag()), problem);
-  if (!problem) return whole;
-  return bytes_on_disk(layout.partial(file.etag()));
+// What blobs/ holds of each hash: the whole file, or what Inferno has fetched of it
+// ("<etag>.<x>.inferno.incomplete").
+std::map<std::string, std::uint64_t> blob_bytes(const RepositoryLayout& layout) {
+  std::map<std::string, std::uint64_t> bytes;
+  for (const std::string& name : names_in(layout.blobs())) {
+    const std::string etag = name.substr(0, name.find('.'));
+    const bool counts = name == etag || name.ends_with(".inferno.incomplete");
+    if (counts && is_etag(etag)) bytes[etag] += bytes_on_disk(layout.blobs() / name);
+  }
+  return bytes;
 }
 
 // What distinguishes GGUF models of one snapshot: the quantization, or the file where two have the same.
@@ -106,7 +110,10 @@ std::vector<CachedModel> models_of(const CachedRepository& repository, const Sna
       .folder = layout.snapshots() / snapshot.commit, .present = {}, .listing = {}, .bytes_elsewhere = {}};
   facts.present = files_below(facts.folder, deepest_file);
   if (is_commit(snapshot.commit)) facts.listing = read_tree(layout.tree(snapshot.commit));
-  facts.bytes_elsewhere = [&](const HubFile& file) { return blob_bytes(layout, file); };
+  facts.bytes_elsewhere = [bytes = blob_bytes(layout)](const HubFile& file) {
+    const auto found = bytes.find(file.etag());
+    return found == bytes.end() ? 0 : found->second;
+  };
   std::vector<CachedModel> models;
   for (StoredModel& stored : models_in(facts)) {
     models.push_back({repository.name, snapshot.commit, snapshot.revisions, std::move(stored)});
@@ -223,9 +230,9 @@ std::vector<CachedRepository> scan_cache(const fs::path& cache) {
   return repositories;
 }
 
-const CachedModel* find_cached(const CachedRepository& repository, const ModelName& wanted) {
+const CachedModel* find_cached(std::span<const CachedModel> all, const ModelName& wanted) {
   std::vector<const CachedModel*> models;
-  for (const CachedModel& model : repository.models) {
+  for (const CachedModel& model : all) {
     if (means_revision(model, wanted.revision)) models.push_back(&model);
   }
   if (!wanted.path.empty()) {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,10 +34,10 @@ std::vector<CachedRepository> scan_cache(const std::filesystem::path& cache);
 std::optional<CachedRepository> scan_repository(const std::filesystem::path& cache,
                                                 const std::string& folder_name);
 
-// Which of the cached models `wanted` means: its revision (a branch, a tag, a commit or at least 7 digits of
-// one) and its quantization, chosen as select_files() would. nullptr when none does. Complete or not is not
-// asked.
-const CachedModel* find_cached(const CachedRepository& repository, const ModelName& wanted);
+// Which of the models of one repository `wanted` means: its revision (a branch, a tag, a commit or at least 7
+// digits of one) and its quantization, chosen as select_files() would. nullptr when none does. Complete or
+// not is not asked.
+const CachedModel* find_cached(std::span<const CachedModel> models, const ModelName& wanted);
 
 // The commit that `revision` means, for a cache as it is: refs/<revision>, or a snapshot of that name; for
 // "main" without a ref, the newest.

@@ -120,9 +120,9 @@ TEST(CacheScan, ListsEveryGgufAndFindsItsParts) {
   EXPECT_THAT(repository.models[0].stored.missing, ElementsAre("BF16/n-BF16-00002-of-00002.gguf"));
   EXPECT_EQ(repository.models[0].stored.whole_bytes, 0u);
   EXPECT_TRUE(repository.models[1].stored.is_complete());
-  EXPECT_EQ(find_cached(repository, parse_hub_name("o/n"))->name.quant, "Q4_K_M");
-  EXPECT_EQ(find_cached(repository, parse_hub_name("o/n:bf16"))->name.quant, "BF16");
-  EXPECT_EQ(find_cached(repository, parse_hub_name("o/n:Q8_0")), nullptr);
+  EXPECT_EQ(find_cached(repository.models, parse_hub_name("o/n"))->name.quant, "Q4_K_M");
+  EXPECT_EQ(find_cached(repository.models, parse_hub_name("o/n:bf16"))->name.quant, "BF16");
+  EXPECT_EQ(find_cached(repository.models, parse_hub_name("o/n:Q8_0")), nullptr);
 }
 
 TEST(CacheScan, NamesSnapshotsByTheirRevisions) {
@@ -134,10 +134,10 @@ TEST(CacheScan, NamesSnapshotsByTheirRevisions) {
   cache.ref("o/n", "refs/pr/1", 'c');
   EXPECT_THAT(names(cache), ElementsAre("o/n:Q8_0", "o/n@aaaaaaaaaaaa:Q8_0", "o/n@refs/pr/1:Q8_0"));
   const auto repository = scan_cache(cache.root()).at(0);
-  EXPECT_EQ(find_cached(repository, parse_hub_name("o/n@aaaaaaa"))->commit, CacheScene::commit('a'));
-  EXPECT_EQ(find_cached(repository, parse_hub_name("o/n@main"))->commit, CacheScene::commit('b'));
-  EXPECT_EQ(find_cached(repository, parse_hub_name("o/n@refs/pr/1"))->commit, CacheScene::commit('c'));
-  EXPECT_EQ(find_cached(repository, parse_hub_name("o/n@none")), nullptr);
+  EXPECT_EQ(find_cached(repository.models, parse_hub_name("o/n@aaaaaaa"))->commit, CacheScene::commit('a'));
+  EXPECT_EQ(find_cached(repository.models, parse_hub_name("o/n@main"))->commit, CacheScene::commit('b'));
+  EXPECT_EQ(find_cached(repository.models, parse_hub_name("o/n@refs/pr/1"))->commit, CacheScene::commit('c'));
+  EXPECT_EQ(find_cached(repository.models, parse_hub_name("o/n@none")), nullptr);
 }
 
 TEST(CacheScan, TakesTheNewestWithoutARefAndNeverFollowsABadOne) {
