@@ -267,7 +267,7 @@ class Hub:
         if not file.lfs:
             # The hub's own cache, by commit; the address says what it was made from.
             query = urllib.parse.quote(request.raw_path, safe="") + "=&etag=" + urllib.parse.quote(f'"{file.etag}"', safe="")
-            quoted = urllib.parse.quote(path, errors="surrogateescape")
+            quoted = urllib.parse.quote(path, errors="replace")
             return redirect(307, f"/api/resolve-cache/models/{name}/{sha}/{quoted}?{query}", headers)
         if file.xet:
             headers["X-Xet-Hash"] = file.xet_hash
@@ -278,7 +278,7 @@ class Hub:
     def signed(self, file):
         path = f"/repos/{file.sha256[:2]}/{file.sha256}"
         expires = int(time.time() + self.sign_seconds)
-        name = urllib.parse.quote(f'attachment; filename="{file.path.rsplit("/", 1)[-1]}";', safe="", errors="surrogateescape")
+        name = urllib.parse.quote(f'attachment; filename="{file.path.rsplit("/", 1)[-1]}";', safe="", errors="replace")
         return (f"{self.cdn.url}{path}?response-content-disposition={name}&Expires={expires}"
                 f"&Signature={signature(path, expires)}&Key-Pair-Id=K24J24Z295AEI9")
 
