@@ -51,10 +51,9 @@ class Crowd(Scene):
         process = self.start("download", self.MODEL, "--yes")
         seen = []
         while process.poll() is None:
-            state = self.state()
-            seen.append(state)
-            if state == "complete":
-                self.assert_whole()
+            seen.append(self.state())
+            if seen[-1] == "complete":
+                self.assert_files(self.repo, self.repo.resolve("main"))
         self.check(self.end_of(process))
         self.assertEqual(self.state(), "complete")
 

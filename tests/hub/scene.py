@@ -14,7 +14,7 @@ import threading
 import time
 import unittest
 
-from hub import Hub
+from hub import Hub, quick_folder
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 LLAMA = ROOT / "tests/data/models/llama"
@@ -97,7 +97,7 @@ class Scene(unittest.TestCase):
 
     def setUp(self):
         self.hub.forget()
-        self.home = pathlib.Path(tempfile.mkdtemp(prefix="hub-home-"))
+        self.home = pathlib.Path(tempfile.mkdtemp(prefix="hub-home-", dir=quick_folder()))
         self.addCleanup(shutil.rmtree, self.home, ignore_errors=True)
 
     # ---- the program
@@ -168,13 +168,25 @@ class Scene(unittest.TestCase):
         repo = repo or self.repo
         folder, sha = self.folder(repo, home), repo.resolve(revision)
         self.assertEqual((folder / "refs" / revision).read_text(), sha)
-        for path, file in repo.files(revision).items():
+        self.assert_files(repo, sha, home, only)
+        self.assertEqual([one.name for one in (folder / "blobs").iterdir() if "." in one.name], [], "partial files are left")
+
+    def assert_files(self, repo, sha, home=None, only=None):
+        folder = self.folder(repo, home)
+        for path, file in repo.files(sha).items():
             if only is not None and path not in only:
                 continue
             link = folder / "snapshots" / sha / path
             self.assertEqual(hashlib.sha256(link.read_bytes()).hexdigest(), file.sha256, path)
             self.assertEqual(os.readlink(link), "../" * (2 + path.count("/")) + f"blobs/{file.etag}")
-        self.assertEqual([one.name for one in (folder / "blobs").iterdir() if "." in one.name], [], "partial files are left")
+
+    def assert_honest(self, repo=None, home=None):
+        """What is shown as complete is; what is not cannot be loaded."""
+        repo = repo or self.repo
+        if self.state(repo, home) == "complete":
+            self.assert_files(repo, repo.resolve("main"), home)
+        else:
+            self.assert_not_whole(repo, home)
 
     def assert_not_whole(self, repo=None, home=None):
         """Nothing shows or loads it as complete."""

@@ -44,7 +44,8 @@ class Call:
             else:
                 found.append(os.path.normpath(os.path.join(folder or "/", unescaped(part["name"]))))
                 folder = None
-        return found
+        # The first name of a link is only text in it.
+        return found[1:] if self.name in ("symlink", "symlinkat") else found
 
     @property
     def writes(self):
@@ -67,8 +68,9 @@ def unescaped(text):
 def calls(file):
     """Every call that did not fail."""
     found, begun = [], {}
-    for line in open(file, encoding="utf-8", errors="surrogateescape"):
-        line = line.rstrip("\n")
+    with open(file, encoding="utf-8", errors="surrogateescape") as lines:
+        text = lines.read()
+    for line in text.split("\n"):
         if cut := UNFINISHED.match(line):
             begun[cut["pid"]] = cut
             continue

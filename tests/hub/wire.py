@@ -21,7 +21,7 @@ class Request:
         self.raw_path, _, self.raw_query = target.partition("?")
         self.path = urllib.parse.unquote(self.raw_path, errors="surrogateescape")
         self.query = urllib.parse.parse_qs(self.raw_query, keep_blank_values=True)
-        self.time = time.monotonic()
+        self.time, self.clock = time.monotonic(), time.time()
         self.status = None
         self.sent = 0  # bytes of the answer's body
 
