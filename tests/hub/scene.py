@@ -203,11 +203,11 @@ class Scene(unittest.TestCase):
                     HF_HUB_OFFLINE="1", **more)
 
     def listed(self, home=None, **more):
-        return json.loads(self.run_it("list", "--json", home=home, **more).out)["models"]
+        return json.loads(self.run_it("list", "--json", home=home, **more).out)
 
     def state(self, repo=None, home=None):
         """complete or partial, as `inferno list` says; None when it does not show it."""
-        return next((one["state"] for one in self.listed(home) if one["name"] == (repo or self.repo).id), None)
+        return next(("complete" if one["complete"] else "partial" for one in self.listed(home) if one["name"] == (repo or self.repo).id), None)
 
     def bytes_on_disk(self, repo=None, home=None, revision="main"):
         """Bytes of the repository's content that are in its blobs, whole or partial: compared page by page, so that neither

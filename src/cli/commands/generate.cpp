@@ -165,9 +165,7 @@ void add_input_options(CLI::App& command, GenerateOptions& options) {
   CLI::Option* argument = command.add_option("PROMPT", options.argument, "the text to continue; - for stdin");
   CLI::Option* prompt = command.add_option("-p,--prompt", options.prompt, "the same, as an option");
   command.add_option("-f,--file", options.file, "the same, from a file");
-  command
-      .add_option("-m,--model", options.model,
-                  "a model directory, a .gguf file, or the name of a model on this machine")
+  command.add_option("-m,--model", options.model, std::string(model_help))
       ->check([](const std::string& name) {
         return name.empty() ? "expected a model, found an empty name" : "";
       });

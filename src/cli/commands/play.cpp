@@ -20,8 +20,7 @@ void run(play::PlayOptions options) {
 void play(CLI::App& app) {
   CLI::App* command = app.add_subcommand("play", "Talk with a model in the terminal");
   const auto options = std::make_shared<play::PlayOptions>();
-  command->add_option("MODEL,-m,--model", options->model,
-                      "a model directory, a .gguf file, or the name of a model on this machine");
+  command->add_option("MODEL,-m,--model", options->model, std::string(model_help));
   command->add_option("--system", options->system, "the system prompt");
   command->add_option("--reasoning-effort", options->request.reasoning_effort, "low, medium or high");
   add_switch(*command, "--think,!--no-think", options->request.think, "reason before answering, or not");

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "cli/answer.h"
 #include "cli/kept_tokens.h"
+#include "cli/model_resolution.h"
 #include "cli/play/answer_view.h"
 #include "cli/report_error.h"
 #include "cli/terminal/line_editor.h"
@@ -49,19 +50,21 @@ bool Session::choose() {
     chosen_ = choose_model(options_.model, found_);
     return true;
   }
-  console_.say("models on this machine:\n" + model_list(found_));
+  std::vector<FoundModel> whole = found_;
+  std::erase_if(whole, [](const FoundModel& model) { return !model.is_complete(); });
+  console_.say("models on this machine:\n" + model_list(whole));
   while (true) {
     terminal::Prompts prompts = console_.prompts();
     prompts.first = "number or name: ";
     const terminal::Entry entry =
         console_.read({.prompts = prompts, .is_remembered = false, .was_interrupted = [] { return false; }});
     if (entry.kind != terminal::EntryKind::text) return false;
-    if (const FoundModel* model = chosen_model(entry.text, found_)) {
+    if (const FoundModel* model = chosen_model(entry.text, whole)) {
       chosen_ = {model->name, model->path};
       return true;
     }
     console_.say(
-        fmt::format("expected a number from 1 to {} or one of the names; Ctrl-D leaves\n", found_.size()));
+        fmt::format("expected a number from 1 to {} or one of the names; Ctrl-D leaves\n", whole.size()));
   }
 }
 
