@@ -66,7 +66,10 @@ double usual_share(const DeviceInfo& device) {
 double bandwidth_of(Backend& backend) {
   constexpr std::size_t gibibyte = std::size_t{1} << 30;
   const double of_device = backend.read_bandwidth();
-  return of_device > 0.0 ? of_device : cpu::read_bandwidth(backend.info().threads, gibibyte);
+  if (of_device > 0.0) return of_device;
+  // Where memory is short, a figure that caches may flatter is better than none.
+  const DeviceInfo device = backend.info();
+  return cpu::read_bandwidth(device.threads, device.free_bytes > 4 * gibibyte ? gibibyte : gibibyte / 8);
 }
 
 int usable_context(const MemoryPlan& plan) {
