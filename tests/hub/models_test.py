@@ -51,7 +51,7 @@ class Names(Models):
         forms = ("openai/gpt-oss-20b", "gpt-oss:20b", "gpt-oss-20b", "OpenAI/GPT-oss-20b", "openai/gpt-oss-20b@main",
                  "hf.co/openai/gpt-oss-20b", "hf://openai/gpt-oss-20b", "https://huggingface.co/openai/gpt-oss-20b/tree/main")
         wanted = self.run_it("generate", "Hi", "-m", LLAMA, *ONE_TOKEN).out
-        for form in forms:
+        for form in (*forms, self.hub.url + "/openai/gpt-oss-20b/tree/main"):
             self.assertEqual(self.run_it("generate", "Hi", "-m", form, *ONE_TOKEN, **OFFLINE).out, wanted, form)
         ids = self.run_it("tokenize", LLAMA, "--text", "Hello").out
         (self.home / "text.txt").write_text("Hello there. " * 20)

@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/model_choice.h"
 #include "cli/model_offer.h"
+#include "cli/model_resolution.h"
 #include "cli/printable.h"
 #include "cli/read_file.h"
 #include "cli/standard_input.h"
@@ -150,6 +151,7 @@ void run(GenerateOptions& options) {
   std::optional<TextRequest> request;
   if (!is_batch) request = request_of(options);
   const Environment environment = Environment::of_process();
+  options.model = known_name(options.model, environment);
   offer_download(options.model, options.yes, environment);
   const ChosenModel chosen = choose_model(options.model, models_here(environment));
   if (options.model.empty()) {

@@ -33,7 +33,8 @@ struct PlanSource {
   std::optional<RemoteModel> remote = {};
 };
 
-PlanSource find_source(const std::string& wanted, const Environment& environment) {
+PlanSource find_source(const std::string& given, const Environment& environment) {
+  const std::string wanted = known_name(given, environment);
   std::error_code status;
   if (std::filesystem::exists(wanted, status)) return {wanted, wanted};
   const std::vector<FoundModel> found = models_here(environment);
@@ -159,7 +160,7 @@ void print_page(const PlanSource& source, const MemoryPlan& plan, const Json& fa
     fmt::print("{}\n", printable(source.name));
   }
   const auto line = [](std::string_view what, const std::string& size, const std::string& more) {
-    fmt::print("{:<11}{:>10}  {}\n", what, size, more);
+    fmt::print("{:<11}{:>12}{}{}\n", what, size, more.empty() ? "" : "  ", more);
   };
   line("weights", human_size(plan.weights), fmt::format("{} parameters", billions(plan.parameters)));
   line("cache", human_size(plan.cache),

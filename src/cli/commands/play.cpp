@@ -3,6 +3,7 @@
 
 #include "cli/command.h"
 #include "cli/model_offer.h"
+#include "cli/model_resolution.h"
 #include "cli/terminal/write_out.h"
 
 namespace inferno::command {
@@ -11,6 +12,7 @@ namespace {
 void run(play::PlayOptions options) {
   terminal::ignore_closed_pipes();
   const Environment environment = Environment::of_process();
+  options.model = known_name(options.model, environment);
   offer_download(options.model, options.yes, environment);
   play::Console console(environment);
   play::Session session(std::move(options), console, models_here(environment));
