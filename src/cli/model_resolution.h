@@ -16,6 +16,9 @@ struct ResolvedModel {
   std::filesystem::path path;  // for open_checkpoint()
 };
 
+// An address on HF_ENDPOINT becomes the name of its model; every other name stays as it is.
+std::string known_name(const std::string& name, const Environment& environment);
+
 // The model of `found` that a name means, whole or partial; nullptr when none does. In this order: its whole
 // name; the hub's rules for a hub name (alias, revision, quantization); its name without an organization, or
 // with the end of a file's name behind a colon, where only one model answers to it. Case does not matter.
@@ -29,8 +32,12 @@ const FoundModel& require_model(const std::string& name, std::span<const FoundMo
 // Error{not_found} with what is missing and `inferno download …`, unless the model is whole.
 void require_complete(const FoundModel& model);
 
-// A path that is there is taken as it is, "builtin" is unpacked, and everything else is required of this
-// machine.
+// Whether a path that a user gives may be loaded: Error{not_found} for a partial file, a partial snapshot of
+// a hub's cache, and a folder into which a download has not finished.
+void require_whole(const std::filesystem::path& path);
+
+// A path that is there is taken when it is whole, "builtin" is unpacked, and everything else is required of
+// this machine.
 ResolvedModel resolve_model(const std::string& name, const Environment& environment);
 
 // The name of a model for people, where all that is known is its path: "org/name" for a snapshot of the hub's
