@@ -40,15 +40,6 @@ std::vector<std::string> gguf_files(const fs::path& directory) {
   return names;
 }
 
-// Some stores name files by their hash.
-bool is_gguf(const fs::path& path) {
-  std::array<char, 4> magic = {};
-  const auto file = open_file(path);
-  if (file->size() < magic.size()) return false;
-  file->read(0, std::as_writable_bytes(std::span(magic)));
-  return std::string_view(magic.data(), magic.size()) == "GGUF";
-}
-
 std::unique_ptr<Checkpoint> open_directory(const fs::path& directory) {
   const std::vector<std::string> ggufs = gguf_files(directory);
   if (is_file(directory / "config.json") && ggufs.empty()) return open_safetensors(directory);
@@ -86,6 +77,16 @@ std::unique_ptr<Checkpoint> open_directory_of(const fs::path& file) {
 
 }  // namespace
 
+bool is_gguf_file(const fs::path& path) {
+  if (!is_file(path)) return false;
+  if (path.extension() == ".gguf") return true;
+  std::array<char, 4> magic = {};
+  const auto file = open_file(path);
+  if (file->size() < magic.size()) return false;
+  file->read(0, std::as_writable_bytes(std::span(magic)));
+  return std::string_view(magic.data(), magic.size()) == "GGUF";
+}
+
 std::unique_ptr<Checkpoint> open_checkpoint(const fs::path& path) {
   std::error_code problem;
   const fs::file_status status = fs::status(path, problem);
@@ -96,7 +97,7 @@ std::unique_ptr<Checkpoint> open_checkpoint(const fs::path& path) {
     fail(ErrorKind::io, fmt::format("{}: cannot look at it: {}", path.string(), problem.message()));
   if (fs::is_directory(status)) return open_directory(path);
   const std::string extension = path.extension().string();
-  if (extension == ".gguf" || is_gguf(path)) return open_gguf(path);
+  if (extension == ".gguf" || is_gguf_file(path)) return open_gguf(path);
   if (extension == ".safetensors") return open_directory_of(path);
   if (extension == ".bin" || extension == ".pth" || extension == ".pt") {
     fail(ErrorKind::unsupported,

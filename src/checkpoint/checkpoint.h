@@ -29,6 +29,9 @@ class Checkpoint {
   virtual std::vector<std::string> names() const = 0;  // sorted
 };
 
+// A file that is named .gguf or begins as one does: some stores name files by their hash.
+bool is_gguf_file(const std::filesystem::path& path);
+
 // A model directory (config.json + safetensors, or one .gguf), a single .gguf, or the first file of a split
 // one.
 std::unique_ptr<Checkpoint> open_checkpoint(const std::filesystem::path& path);

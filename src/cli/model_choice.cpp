@@ -6,24 +6,33 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "cli/builtin_model.h"
-#include "cli/describe_spec.h"
+#include "cli/model_resolution.h"
 #include "cli/printable.h"
 #include "text/display.h"
 
 namespace inferno {
-std::vector<FoundModel> models_here(const Environment& environment) {
-  std::vector<FoundModel> found = find_models(model_places(environment));
-  FoundModel builtin = {.name = std::string(builtin_name), .path = {}, .bytes = 0};
-  for (const EmbeddedFile& file : builtin_files()) {
-    if (file.name.ends_with(".safetensors")) builtin.bytes += file.bytes.size();
+
+std::string human_size(std::uint64_t bytes) {
+  double size = static_cast<double>(bytes);
+  const char* unit = "kB";
+  size /= 1e3;
+  for (const char* larger : {"MB", "GB", "TB"}) {
+    if (size < 1000) break;
+    size /= 1e3;
+    unit = larger;
   }
-  found.push_back(std::move(builtin));
-  return found;
+  return fmt::format("{:.1f} {}", size, unit);
 }
 
 ChosenModel choose_model(const std::string& wanted, const std::vector<FoundModel>& found) {
-  if (!wanted.empty()) return {wanted, resolve_model(wanted, found)};
+  if (!wanted.empty()) {
+    std::error_code status;
+    if (std::filesystem::exists(wanted, status)) {
+      require_whole(wanted);
+      return {wanted, wanted};
+    }
+    return {wanted, require_model(wanted, found).path};
+  }
   const bool has_builtin = !found.empty() && found.back().path.empty();
   if (has_builtin || found.size() == 1) return {found.back().name, found.back().path};
   if (found.empty()) {

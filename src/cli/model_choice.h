@@ -14,12 +14,12 @@ struct ChosenModel {
   std::filesystem::path path;  // empty: the built-in model
 };
 
-// Everything find_models() finds, and the built-in model last.
-std::vector<FoundModel> models_here(const Environment& environment);
-
 // `wanted` is a path or a name. Empty: the built-in model, or the only one where none is built in;
 // Error{invalid_request} with the names when there are several, Error{not_found} when there is none.
 ChosenModel choose_model(const std::string& wanted, const std::vector<FoundModel>& found);
+
+// "1.2 GB", in powers of a thousand, as disks and downloads are sold.
+std::string human_size(std::uint64_t bytes);
 
 // "  1  org/name  1.2 GB", one line for each model.
 std::string model_list(const std::vector<FoundModel>& found);

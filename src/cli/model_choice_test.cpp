@@ -7,7 +7,8 @@
 namespace inferno {
 namespace {
 
-const std::vector<FoundModel> two = {{"org/one", "/m/one", 1'234'567}, {"日本", "/m/two", 20'000'000'000}};
+const std::vector<FoundModel> two = {{.name = "org/one", .path = "/m/one", .bytes = 1'234'567},
+                                     {.name = "日本", .path = "/m/two", .bytes = 20'000'000'000}};
 
 TEST(ModelChoice, TakesTheOnlyModelThereIs) {
   EXPECT_EQ(choose_model("", {two[0]}).path, "/m/one");
@@ -45,8 +46,8 @@ TEST(ModelChoice, SaysWhereItLookedWhenThereIsNone) {
 }
 
 TEST(ModelChoice, ListsModelsInColumns) {
-  EXPECT_EQ(model_list(two), "   1  org/one     1.2 MiB\n   2  日本       18.6 GiB\n");
-  EXPECT_EQ(model_list({{"a\x1b[2J", "/m", 5}}), "   1  a\\x1b[2J         5 B\n");
+  EXPECT_EQ(model_list(two), "   1  org/one     1.2 MB\n   2  日本       20.0 GB\n");
+  EXPECT_EQ(model_list({{.name = "a\x1b[2J", .path = "/m", .bytes = 5}}), "   1  a\\x1b[2J     0.0 kB\n");
 }
 
 }  // namespace

@@ -1,16 +1,10 @@
 #include "cli/model_discovery.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
-#include <cctype>
-#include <charconv>
-#include <fstream>
-#include <map>
 #include <system_error>
 
-#include "base/error.h"
+#include "cli/builtin_model.h"
+#include "hub/ollama_store.h"
 
 namespace inferno {
 namespace {
@@ -20,197 +14,151 @@ namespace fs = std::filesystem;
 constexpr int deepest = 2;
 constexpr std::size_t most_entries = 20'000;  // of one folder; nobody chooses from more
 
-std::vector<fs::path> entries_of(const fs::path& folder) {
-  std::vector<fs::path> entries;
+std::vector<fs::path> folders_in(const fs::path& folder) {
+  std::vector<fs::path> folders;
   std::error_code status;
   for (fs::directory_iterator at(folder, status), end; !status && at != end; at.increment(status)) {
-    entries.push_back(at->path());
-    if (entries.size() == most_entries) break;
+    const std::string name = at->path().filename().string();
+    std::error_code unreadable;
+    if (name.starts_with(".") || name.starts_with("models--") || !at->is_directory(unreadable)) continue;
+    folders.push_back(at->path());
+    if (folders.size() == most_entries) break;
   }
-  std::sort(entries.begin(), entries.end());
-  return entries;
+  std::sort(folders.begin(), folders.end());
+  return folders;
 }
 
-std::uint64_t size_of(const fs::path& file) {
-  std::error_code status;
-  const std::uintmax_t size = fs::file_size(file, status);
-  return status ? 0 : size;
+FoundModel found_model(std::string name, std::string_view place, hub::StoredModel stored) {
+  return {.name = std::move(name),
+          .path = std::move(stored.path),
+          .bytes = stored.bytes,
+          .place = std::string(place),
+          .format = stored.format,
+          .whole_bytes = stored.whole_bytes,
+          .missing = std::move(stored.missing),
+          .last_use = stored.last_use};
 }
 
-bool is_folder(const fs::path& path) {
-  std::error_code status;
-  return fs::is_directory(path, status);
-}
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& letter : out) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  return out;
-}
-
-// Files beside a model that are GGUF and no model: projectors, importance matrices, draft heads.
-bool is_companion(const std::string& name) {
-  const std::string small = lower(name);
-  return small.find("mmproj") != std::string::npos || small.find("imatrix") != std::string::npos ||
-         small.starts_with("mtp-");
-}
-
-// "x-00002-of-00003" to {"x", 2}; {stem, 1} for a model in one file.
-std::pair<std::string, int> split_part(const std::string& stem) {
-  constexpr std::size_t length = std::string_view("-00001-of-00003").size();
-  if (stem.size() <= length || stem.substr(stem.size() - 9, 4) != "-of-") return {stem, 1};
-  int part = 1;
-  const char* digits = stem.data() + stem.size() - length + 1;
-  const auto [end, problem] = std::from_chars(digits, digits + 5, part);
-  if (problem != std::errc() || end != digits + 5) return {stem, 1};
-  return {stem.substr(0, stem.size() - length), part};
-}
-
-// The models of one folder's own files.
-std::vector<FoundModel> models_in(const fs::path& folder, const std::string& name) {
-  std::map<std::string, FoundModel> gguf;
-  std::uint64_t weights = 0;
-  bool has_config = false;
-  for (const fs::path& file : entries_of(folder)) {
-    if (file.filename() == "config.json") has_config = true;
-    if (file.extension() == ".safetensors") weights += size_of(file);
-    if (file.extension() != ".gguf" || is_companion(file.filename().string())) continue;
-    const auto [stem, part] = split_part(file.stem().string());
-    FoundModel& model = gguf[stem];
-    if (part == 1) model.path = file;
-    model.bytes += size_of(file);
+// The models of one folder's own files. Weights without a config.json are not a model here: adapters, say.
+std::vector<FoundModel> models_in_folder(const fs::path& folder, const std::string& name,
+                                         std::string_view place) {
+  std::vector<hub::StoredModel> stored = hub::models_in(
+      {.folder = folder, .present = hub::files_below(folder, 0), .listing = {}, .bytes_elsewhere = {}});
+  std::erase_if(stored, [](const hub::StoredModel& model) {
+    const auto& missing = model.missing;
+    return std::find(missing.begin(), missing.end(), "config.json") != missing.end();
+  });
+  if (hub::has_unfinished_download(folder)) {
+    for (hub::StoredModel& model : stored) model.missing.push_back("what a download has not finished");
   }
   std::vector<FoundModel> found;
-  if (has_config && weights > 0) found.push_back({name, folder, weights});
-  for (auto& [stem, model] : gguf) {
-    if (model.path.empty()) continue;  // parts without their first
-    const bool alone = gguf.size() == 1 && found.empty() && !name.empty();
-    found.push_back({alone ? name : name.empty() ? stem : name + ":" + stem, model.path, model.bytes});
+  for (hub::StoredModel& model : stored) {
+    const bool is_alone = stored.size() == 1 && !name.empty();
+    std::string own = model.format != hub::ModelFormat::gguf || is_alone ? name
+                      : name.empty()                                     ? model.stem
+                                                                         : name + ":" + model.stem;
+    // The folder itself may be a model: then it has no name below itself.
+    if (own.empty()) own = fs::path(folder / "").parent_path().filename().string();
+    found.push_back(found_model(std::move(own), place, std::move(model)));
   }
   return found;
 }
 
-void search_folder(const fs::path& folder, const std::string& name, int depth,
+void search_folder(const fs::path& folder, const std::string& name, std::string_view place, int depth,
                    std::vector<FoundModel>& found) {
-  const bool is_root = depth == 0;
-  for (FoundModel& model : models_in(folder, name)) {
-    // The folder itself may be a model: then it has no name below itself.
-    if (model.name.empty()) model.name = fs::path(folder / "").parent_path().filename().string();
-    found.push_back(std::move(model));
-  }
+  for (FoundModel& model : models_in_folder(folder, name, place)) found.push_back(std::move(model));
   if (depth == deepest) return;
-  for (const fs::path& entry : entries_of(folder)) {
+  for (const fs::path& entry : folders_in(folder)) {
     const std::string own = entry.filename().string();
-    if (own.starts_with(".") || own.starts_with("models--") || !is_folder(entry)) continue;
-    search_folder(entry, is_root ? own : name + "/" + own, depth + 1, found);
+    search_folder(entry, depth == 0 ? own : name + "/" + own, place, depth + 1, found);
   }
-}
-
-// refs/main where there is one; some tools write none, then the newest.
-std::optional<fs::path> snapshot_of(const fs::path& repository) {
-  std::ifstream reference(repository / "refs" / "main");
-  std::string commit;
-  if (std::getline(reference, commit) && !commit.empty() && commit.find('/') == std::string::npos &&
-      commit != ".." && is_folder(repository / "snapshots" / commit)) {
-    return repository / "snapshots" / commit;
-  }
-  std::optional<fs::path> newest;
-  fs::file_time_type newest_time;
-  for (const fs::path& snapshot : entries_of(repository / "snapshots")) {
-    std::error_code status;
-    const fs::file_time_type time = fs::last_write_time(snapshot, status);
-    if (status || (newest && time <= newest_time)) continue;
-    newest = snapshot;
-    newest_time = time;
-  }
-  return newest;
 }
 
 void search_cache(const fs::path& cache, std::vector<FoundModel>& found) {
-  constexpr std::string_view prefix = "models--";
-  for (const fs::path& repository : entries_of(cache)) {
-    std::string name = repository.filename().string();
-    if (!name.starts_with(prefix)) continue;
-    name.erase(0, prefix.size());
-    if (const std::size_t border = name.find("--"); border != std::string::npos) name.replace(border, 2, "/");
-    const auto snapshot = snapshot_of(repository);
-    if (!snapshot) continue;
-    for (FoundModel& model : models_in(*snapshot, name)) found.push_back(std::move(model));
+  for (hub::CachedRepository& repository : hub::scan_cache(cache)) {
+    if (repository.models.empty() &&
+        repository.bytes > 0) {  // a tokenizer alone, say, or a download just begun
+      FoundModel scraps = {.name = repository.name.text(), .path = {}, .bytes = repository.bytes};
+      scraps.path = repository.layout.folder();
+      scraps.place = "hub cache";
+      scraps.format = hub::ModelFormat::other;
+      scraps.missing = {"its weights"};
+      scraps.last_use = repository.last_use;
+      scraps.cached = hub::CachedModel{repository.name, "", {}, {}};
+      found.push_back(std::move(scraps));
+    }
+    for (hub::CachedModel& model : repository.models) found.push_back(cached_model(std::move(model)));
   }
 }
 
-bool answers_to(const FoundModel& model, const std::string& wanted) {
-  const std::string name = lower(model.name);
-  if (name == wanted) return true;
-  const std::size_t slash = name.rfind('/', name.find(':'));
-  if (slash != std::string::npos && name.substr(slash + 1) == wanted) return true;
-  // org/name:Q4_K_M for the file org-name-Q4_K_M.gguf
-  const std::size_t colon = wanted.rfind(':');
-  if (colon == std::string::npos || colon + 1 == wanted.size()) return false;
-  return name.starts_with(wanted.substr(0, colon + 1)) && name.ends_with(wanted.substr(colon + 1));
+void search_ollama(const fs::path& store, std::vector<FoundModel>& found) {
+  for (hub::OllamaModel& model : hub::scan_ollama(store)) {
+    FoundModel one = {.name = std::move(model.name), .path = std::move(model.path), .bytes = model.bytes};
+    one.place = "Ollama";
+    one.format = hub::ModelFormat::gguf;
+    one.whole_bytes = model.bytes;
+    one.last_use = model.last_use;
+    if (!model.is_complete) {
+      one.missing = {one.path.filename().string()};
+      one.bytes = 0;
+    }
+    found.push_back(std::move(one));
+  }
 }
 
 }  // namespace
 
+FoundModel cached_model(hub::CachedModel model) {
+  FoundModel one = found_model(model.name.text(), "hub cache", model.stored);
+  one.cached = std::move(model);
+  return one;
+}
+
 ModelPlaces model_places(const Environment& environment) {
-  ModelPlaces places = {.folders = environment.model_folders(), .hub_cache = {}};
-  if (const auto cache = environment.hub_cache()) places.hub_cache = cache->path;
+  ModelPlaces places = {.folders = environment.model_folders()};
+  if (const auto cache = environment.hub_cache()) places.hub_caches.push_back(cache->path);
+  // llama.cpp keeps files side by side in older versions and the hub's layout in newer ones.
+  if (const auto cache = environment.get("LLAMA_CACHE")) {
+    const fs::path folder = environment.expanded(*cache);
+    places.folders.push_back(folder);
+    if (places.hub_caches.empty() || places.hub_caches.front() != folder) places.hub_caches.push_back(folder);
+  }
+  const auto home = environment.home();
+  if (home) {
+    places.lm_studio = {fs::path(*home) / ".lmstudio/models", fs::path(*home) / ".cache/lm-studio/models"};
+  }
+  if (const auto store = environment.get("OLLAMA_MODELS")) {
+    places.ollama.emplace_back(environment.expanded(*store));
+  } else if (home) {
+    places.ollama.push_back(fs::path(*home) / ".ollama/models");
+  }
   return places;
 }
 
 std::vector<FoundModel> find_models(const ModelPlaces& places) {
   std::vector<FoundModel> found;
-  const auto by_name = [](const FoundModel& a, const FoundModel& b) { return a.name < b.name; };
-  for (const fs::path& folder : places.folders) {
-    const auto first = static_cast<std::ptrdiff_t>(found.size());
-    search_folder(folder, "", 0, found);
-    std::stable_sort(found.begin() + first, found.end(), by_name);
-  }
-  const auto first = static_cast<std::ptrdiff_t>(found.size());
-  if (places.hub_cache) search_cache(*places.hub_cache, found);
-  std::stable_sort(found.begin() + first, found.end(), by_name);
+  const auto add = [&](const std::vector<fs::path>& folders, const auto& search) {
+    for (const fs::path& folder : folders) {
+      const auto first = static_cast<std::ptrdiff_t>(found.size());
+      search(folder);
+      std::stable_sort(found.begin() + first, found.end(),
+                       [](const FoundModel& a, const FoundModel& b) { return a.name < b.name; });
+    }
+  };
+  add(places.folders, [&](const fs::path& folder) { search_folder(folder, "", "folder", 0, found); });
+  add(places.hub_caches, [&](const fs::path& cache) { search_cache(cache, found); });
+  add(places.lm_studio, [&](const fs::path& folder) { search_folder(folder, "", "LM Studio", 0, found); });
+  add(places.ollama, [&](const fs::path& store) { search_ollama(store, found); });
   return found;
 }
 
-fs::path resolve_model(const std::string& name, std::span<const FoundModel> found) {
-  std::error_code status;
-  if (fs::exists(name, status)) return name;
-  std::vector<const FoundModel*> answering;
-  for (const FoundModel& model : found) {
-    if (answers_to(model, lower(name))) answering.push_back(&model);
-    if (model.name == name) return model.path;
-  }
-  if (answering.size() == 1) return answering.front()->path;
-  std::vector<std::string_view> names;
-  if (answering.empty()) {
-    for (const FoundModel& model : found) names.push_back(model.name);
-    fail(ErrorKind::not_found, fmt::format("{}: no such directory, file or model", name),
-         {.why = names.empty() ? "no models were found in $INFERNO_MODELS and the Hugging Face cache"
-                               : fmt::format("found are: {}", fmt::join(names, ", ")),
-          .next = "give a model directory, a .gguf file, or one of these names"});
-  }
-  for (const FoundModel* model : answering) names.push_back(model->name);
-  fail(ErrorKind::invalid_request, fmt::format("{}: several models answer to this name", name),
-       {.why = fmt::format("they are: {}", fmt::join(names, ", ")), .next = "give one of these names whole"});
-}
-
-const FoundModel* chosen_model(std::string_view answer, std::span<const FoundModel> found) {
-  const std::size_t begin = answer.find_first_not_of(" \t"), end = answer.find_last_not_of(" \t");
-  if (begin == std::string_view::npos) return nullptr;
-  answer = answer.substr(begin, end - begin + 1);
-  std::size_t number = 0;
-  const auto [stop, problem] = std::from_chars(answer.data(), answer.data() + answer.size(), number);
-  if (problem == std::errc() && stop == answer.data() + answer.size()) {
-    return number >= 1 && number <= found.size() ? &found[number - 1] : nullptr;
-  }
-  const FoundModel* only = nullptr;
-  for (const FoundModel& model : found) {
-    if (model.name == answer) return &model;
-    if (!answers_to(model, lower(answer))) continue;
-    if (only != nullptr) return nullptr;
-    only = &model;
-  }
-  return only;
+std::vector<FoundModel> models_here(const Environment& environment) {
+  std::vector<FoundModel> found = find_models(model_places(environment));
+  FoundModel builtin = {.name = std::string(builtin_name), .path = {}, .bytes = 0, .place = "built in"};
+  for (const EmbeddedFile& file : builtin_files()) builtin.bytes += file.bytes.size();
+  builtin.whole_bytes = builtin.bytes;
+  found.push_back(std::move(builtin));
+  return found;
 }
 
 }  // namespace inferno

@@ -6,7 +6,6 @@
 
 #include <fstream>
 
-#include "base/error.h"
 #include "support/temporary_directory.h"
 
 namespace inferno {
@@ -25,7 +24,9 @@ class ModelDiscovery : public testing::Test {
     write(folder / "config.json");
     write(folder / "model.safetensors");
   }
-  std::vector<FoundModel> found() const { return find_models({{root_ / "folder"}, root_ / "hub"}); }
+  std::vector<FoundModel> found() const {
+    return find_models({.folders = {root_ / "folder"}, .hub_caches = {root_ / "hub"}});
+  }
   std::vector<std::string> names() const {
     std::vector<std::string> all;
     for (const FoundModel& one : found()) all.push_back(one.name);
@@ -44,7 +45,7 @@ TEST_F(ModelDiscovery, FindsDirectoriesAndFilesInAFolder) {
   write("folder/too/deep/for/config.json");
   EXPECT_THAT(names(), ElementsAre("alone", "org/name", "tiny"));
   EXPECT_EQ(found()[2].path, root_ / "folder/tiny");
-  EXPECT_EQ(found()[2].bytes, 5u);
+  EXPECT_EQ(found()[2].bytes, 10u);
 }
 
 TEST_F(ModelDiscovery, TakesAFolderThatIsAModelItself) {
@@ -58,7 +59,7 @@ TEST_F(ModelDiscovery, FollowsTheMainReferenceOfTheHubCache) {
   write("hub/models--org--name/refs/main", "aaa");
   model("hub/models--gpt2/snapshots/ccc");
   write("hub/datasets--x--y/snapshots/ddd/config.json");
-  EXPECT_THAT(names(), ElementsAre("gpt2", "org/name"));
+  EXPECT_THAT(names(), ElementsAre("gpt2", "org/name", "org/name@bbb"));
   EXPECT_EQ(found()[1].path, root_ / "hub/models--org--name/snapshots/aaa");
 }
 
@@ -78,47 +79,43 @@ TEST_F(ModelDiscovery, ListsEveryGgufButCountsASplitOneOnce) {
   write(snapshot / "n-Q8_0-00001-of-00002.gguf");
   write(snapshot / "n-Q8_0-00002-of-00002.gguf");
   write(snapshot / "mmproj-n.gguf");
-  EXPECT_THAT(names(), ElementsAre("o/n:n-Q4_K_M", "o/n:n-Q8_0"));
+  EXPECT_THAT(names(), ElementsAre("o/n:Q4_K_M", "o/n:Q8_0"));
   EXPECT_EQ(found()[1].path.filename(), "n-Q8_0-00001-of-00002.gguf");
   EXPECT_EQ(found()[1].bytes, 10u);
 }
 
-TEST_F(ModelDiscovery, ResolvesPathsAndNames) {
-  model("folder/Org/Name");
-  write("folder/q/x-Q4.gguf");
-  write("folder/q/x-Q8.gguf");
-  const auto all = found();
-  EXPECT_EQ(resolve_model((root_ / "folder").string(), all), root_ / "folder");
-  EXPECT_EQ(resolve_model("Org/Name", all), root_ / "folder/Org/Name");
-  EXPECT_EQ(resolve_model("name", all), root_ / "folder/Org/Name");
-  EXPECT_EQ(resolve_model("q:q8", all), root_ / "folder/q/x-Q8.gguf");
+TEST_F(ModelDiscovery, TellsPartialModelsFromWholeOnes) {
+  const std::string commit(40, 'c');
+  write("hub/models--o--n/snapshots/" + commit + "/config.json");
+  write("hub/models--o--n/snapshots/" + commit + "/model-00001-of-00002.safetensors");
+  write("folder/split/x-00001-of-00002.gguf");
+  ASSERT_THAT(names(), ElementsAre("split", "o/n"));
+  EXPECT_THAT(found()[0].missing, ElementsAre("x-00002-of-00002.gguf"));
+  EXPECT_FALSE(found()[1].is_complete());
+  EXPECT_EQ(found()[1].place, "hub cache");
 }
 
-TEST_F(ModelDiscovery, NamesWhatThereIsWhenNothingAnswers) {
-  model("folder/one");
-  try {
-    resolve_model("two", found());
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::not_found);
-    EXPECT_EQ(error.advice().why, "found are: one");
-  }
+TEST_F(ModelDiscovery, ReadsTheStoresOfOtherPrograms) {
+  const std::string hash(64, 'a');
+  write("ollama/blobs/sha256-" + hash);
+  write("ollama/manifests/registry.ollama.ai/library/tiny/latest",
+        R"({"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:)" + hash +
+            R"(","size":5}]})");
+  write("lm/someone/some-GGUF/some-Q4_K_M.gguf");
+  const auto all = find_models({.lm_studio = {root_ / "lm"}, .ollama = {root_ / "ollama"}});
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].name + " " + all[0].place, "someone/some-GGUF LM Studio");
+  EXPECT_EQ(all[1].name + " " + all[1].place, "tiny:latest Ollama");
+  EXPECT_TRUE(all[1].is_complete());
 }
 
-TEST_F(ModelDiscovery, RefusesANameThatTwoModelsAnswerTo) {
-  model("folder/a/same");
-  model("folder/b/same");
-  EXPECT_THROW(resolve_model("same", found()), Error);
-}
-
-TEST_F(ModelDiscovery, UnderstandsAnAnswerToTheList) {
-  model("folder/one");
-  model("folder/two");
-  const auto all = found();
-  EXPECT_EQ(chosen_model("2", all), &all[1]);
-  EXPECT_EQ(chosen_model(" one ", all), &all[0]);
-  for (const char* answer : {"0", "3", "-1", "", "three", "1x"})
-    EXPECT_EQ(chosen_model(answer, all), nullptr);
+TEST_F(ModelDiscovery, LooksWhereTheEnvironmentSays) {
+  const ModelPlaces places = model_places(Environment(
+      {{"HOME", "/h"}, {"INFERNO_MODELS", "/m"}, {"LLAMA_CACHE", "~/l"}, {"OLLAMA_MODELS", "/o"}}, {}));
+  EXPECT_THAT(places.folders, ElementsAre("/m", "/h/l"));
+  EXPECT_THAT(places.hub_caches, ElementsAre("/h/.cache/huggingface/hub", "/h/l"));
+  EXPECT_THAT(places.lm_studio, ElementsAre("/h/.lmstudio/models", "/h/.cache/lm-studio/models"));
+  EXPECT_THAT(places.ollama, ElementsAre("/o"));
 }
 
 TEST_F(ModelDiscovery, FindsNothingWhereNothingIs) {

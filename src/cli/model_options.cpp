@@ -4,10 +4,9 @@
 
 #include <charconv>
 #include <cstdio>
-#include <filesystem>
 
 #include "base/error.h"
-#include "cli/builtin_model.h"
+#include "cli/model_resolution.h"
 
 namespace inferno {
 namespace {
@@ -52,15 +51,14 @@ CLI::Option* add_switch(CLI::App& command, const std::string& names, std::option
   return command.add_flag_function(names, [&value](std::int64_t count) { value = count > 0; }, help);
 }
 
-std::string unpacked_if_builtin(const std::string& name) {
-  std::error_code ignored;
-  const bool is_builtin = name == builtin_name && !std::filesystem::exists(name, ignored);
-  return is_builtin ? builtin_model(Environment::of_process()).string() : name;
+CLI::Option* takes_model(CLI::Option* option) {
+  return option->transform(
+      [](const std::string& name) { return resolve_model(name, Environment::of_process()).path.string(); },
+      "");
 }
 
 CLI::Option* add_model_argument(CLI::App& command, std::string& model) {
-  return command.add_option("MODEL", model, "a model directory, a .gguf file, or builtin")
-      ->transform(unpacked_if_builtin, "");
+  return takes_model(command.add_option("MODEL", model, std::string(model_help)));
 }
 
 std::unique_ptr<Backend> make_backend(const DeviceOptions& options) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "backend/backend.h"
 
@@ -22,10 +23,13 @@ void add_device_options(CLI::App& command, DeviceOptions& options);
 CLI::Option* add_switch(CLI::App& command, const std::string& names, std::optional<bool>& value,
                         const std::string& help);
 
-// The name "builtin" becomes the folder of the built-in model; everything else stays as it is.
-std::string unpacked_if_builtin(const std::string& name);
+inline constexpr std::string_view model_help =
+    "a directory, a .gguf file, or a name: org/name[@REVISION][:QUANT], an alias, builtin";
 
-// The MODEL argument: a directory, a .gguf file, or "builtin".
+// What is given becomes the path that resolve_model() finds for it, or its error.
+CLI::Option* takes_model(CLI::Option* option);
+
+// The MODEL argument, resolved.
 CLI::Option* add_model_argument(CLI::App& command, std::string& model);
 
 // `auto` is decided here, once, and the choice is said on stderr. "cuda" is CUDA or an error, never the CPU.

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "chat/default_templates.h"
+#include "checkpoint/checkpoint.h"
 #include "checkpoint/gguf_metadata.h"
 #include "cli/read_file.h"
 
@@ -82,7 +83,7 @@ fs::path holder_of(const fs::path& model) {
 
 TemplateSource use_default(const fs::path& model, const ModelTemplates& templates) {
   std::set<std::string, std::less<>> tokens;
-  if (model.extension() == ".gguf" && !fs::is_directory(model)) {
+  if (is_gguf_file(model)) {
     const GgufMetadata metadata = read_gguf_metadata(model);
     const auto all = metadata.strings("tokenizer.ggml.tokens").value_or(std::vector<std::string_view>{});
     tokens.insert(all.begin(), all.end());
@@ -108,12 +109,11 @@ Error no_chat_format(const fs::path& model) {
 
 ModelTemplates find_templates(const fs::path& model) {
   const fs::path holder = holder_of(model);
-  return holder.extension() == ".gguf" && !fs::is_directory(holder) ? from_gguf(holder)
-                                                                    : from_directory(holder);
+  return is_gguf_file(holder) ? from_gguf(holder) : from_directory(holder);
 }
 
 TemplateSource open_template(const fs::path& model, bool with_tools) {
-  const bool is_file = !fs::is_directory(model) && model.extension() != ".gguf";
+  const bool is_file = !fs::is_directory(model) && !is_gguf_file(model);
   if (is_file) {
     if (fs::exists(model) && model.extension() != ".jinja" && model.extension() != ".j2") {
       fail(ErrorKind::invalid_request,

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "checkpoint/checkpoint.h"
 #include "checkpoint/gguf_metadata.h"
 
 namespace inferno {
@@ -83,7 +84,7 @@ std::unique_ptr<Tokenizer> open_tokenizer(const fs::path& model) {
   if (fs::is_directory(model) && !fs::exists(model / "tokenizer.json")) {
     if (const auto gguf = first_gguf(model)) return from_gguf(*gguf);
   }
-  return model.extension() == ".gguf" ? from_gguf(model) : load_tokenizer(model);
+  return is_gguf_file(model) ? from_gguf(model) : load_tokenizer(model);
 }
 
 bool has_tokenizer(const fs::path& model) {

@@ -23,6 +23,7 @@
 #include "cli/load_report.h"
 #include "cli/measure_engine.h"
 #include "cli/model_options.h"
+#include "cli/model_resolution.h"
 #include "cli/version.h"
 #include "model/random_checkpoint.h"
 #include "model/shapes.h"
@@ -58,7 +59,10 @@ RandomWeights parse_weights(std::string_view text) {
 
 std::unique_ptr<Checkpoint> open(const BenchOptions& options, BenchReport& report) {
   if (options.shape.empty()) {
-    report.model = is_builtin(options.model) ? std::string(builtin_name) : options.model;
+    const bool is_cached = std::filesystem::path(options.model).parent_path().filename() == "snapshots";
+    report.model = is_builtin(options.model) ? std::string(builtin_name)
+                   : is_cached               ? model_title(options.model)
+                                             : options.model;
     report.weights = "as stored";
     return open_checkpoint(options.model);
   }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "chat/template_format.h"
+#include "checkpoint/checkpoint.h"
 #include "cli/chat_format_loading.h"
 #include "cli/command.h"
 #include "cli/model_options.h"
@@ -98,7 +99,7 @@ std::unique_ptr<Tokenizer> harmony_tokenizer(const std::string& model) {
 std::string text_for(const TemplateOptions& options, const Json& file) {
   ChatOptions chat;
   if (!options.now.empty()) chat.clock = [now = parse_now(options.now)] { return now; };
-  const bool is_model = std::filesystem::is_directory(options.model) || options.model.ends_with(".gguf");
+  const bool is_model = std::filesystem::is_directory(options.model) || is_gguf_file(options.model);
   if (is_model) {
     if (const auto tokenizer = harmony_tokenizer(options.model)) {
       return load_chat_format(options.model, *tokenizer, chat)->render(as_conversation(file)).text;
@@ -128,9 +129,8 @@ void run(const TemplateOptions& options) {
 void chat_template(CLI::App& app) {
   CLI::App* command = app.add_subcommand("template", "Print the text a model is sent for a conversation");
   const auto options = std::make_shared<TemplateOptions>();
-  command->add_option("model", options->model, "Model directory, .gguf or .jinja file")
-      ->required()
-      ->transform(unpacked_if_builtin, "");
+  takes_model(command->add_option("model", options->model, fmt::format("a .jinja file, {}", model_help)))
+      ->required();
   command->add_option("--messages", options->messages, "JSON object with \"messages\" and other variables")
       ->required();
   command->add_option("--now", options->now, "Local time the template sees, e.g. 2025-08-05T14:30:00");

@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/describe_spec.h"
 #include "cli/model_options.h"
+#include "cli/model_resolution.h"
 #include "cli/printable.h"
 #include "cli/vocabulary_keys.h"
 #include "model/gguf_export.h"
@@ -68,9 +69,7 @@ void add_keys(OutgoingGguf& file, GgufKeys keys) {
 
 std::string name_for(const ConvertOptions& options) {
   if (!options.name.empty()) return options.name;
-  fs::path folder = fs::absolute(options.model).lexically_normal();
-  if (!folder.has_filename()) folder = folder.parent_path();
-  return printable(folder.filename().string());  // a key must be UTF-8
+  return printable(fs::path(model_title(options.model)).filename().string());  // a key must be UTF-8
 }
 
 GgufExport gather(const ConvertOptions& options, ThreadPool& pool) {

@@ -53,9 +53,8 @@ void run(const Options& options) {
 void detokenize(CLI::App& app) {
   CLI::App* command = app.add_subcommand("detokenize", "Print the text of token ids");
   const auto options = std::make_shared<Options>();
-  command->add_option("model", options->model, "A model directory, a tokenizer.json or a .gguf")
-      ->required()
-      ->transform(unpacked_if_builtin, "");
+  takes_model(command->add_option("model", options->model, fmt::format("a tokenizer.json, {}", model_help)))
+      ->required();
   command->add_option("ids", options->ids, "Token ids; standard input when absent");
   command->add_flag("--no-special", options->no_special, "Leave special tokens out");
   command->callback([options] { run(*options); });

@@ -41,9 +41,8 @@ void tokenize(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("tokenize", "Print the token ids of a text (--text, or standard input)");
   const auto options = std::make_shared<Options>();
-  command->add_option("model", options->model, "A model directory, a tokenizer.json or a .gguf")
-      ->required()
-      ->transform(unpacked_if_builtin, "");
+  takes_model(command->add_option("model", options->model, fmt::format("a tokenizer.json, {}", model_help)))
+      ->required();
   CLI::Option* text = command->add_option("--text", options->text, "The text; standard input when absent");
   command->add_flag("--no-special", options->no_special, "Add no begin and end tokens");
   command->add_flag("--plain", options->plain, "Treat control tokens in the text as ordinary characters");

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "cli/answer.h"
 #include "cli/kept_tokens.h"
+#include "cli/model_resolution.h"
 #include "cli/play/answer_view.h"
 #include "cli/report_error.h"
 #include "cli/terminal/line_editor.h"
@@ -45,11 +46,13 @@ int Session::run() {
 }
 
 bool Session::choose() {
-  if (!options_.model.empty() || found_.size() < 2 || !console_.is_interactive()) {
+  std::vector<FoundModel> whole = found_;
+  std::erase_if(whole, [](const FoundModel& model) { return !model.is_complete(); });
+  if (!options_.model.empty() || whole.size() < 2 || !console_.is_interactive()) {
     chosen_ = choose_model(options_.model, found_);
     return true;
   }
-  console_.say("models on this machine:\n" + model_list(found_));
+  console_.say("models on this machine:\n" + model_list(whole));
   while (true) {
     terminal::Prompts prompts = console_.prompts();
     prompts.first = "number or name: ";
@@ -57,12 +60,12 @@ bool Session::choose() {
         console_.read({.prompts = prompts, .is_remembered = false, .was_interrupted = [] { return false; }});
     if (entry.kind == terminal::EntryKind::interrupted) exit_code_ = interrupted_code;
     if (entry.kind != terminal::EntryKind::text) return false;
-    if (const FoundModel* model = chosen_model(entry.text, found_)) {
+    if (const FoundModel* model = chosen_model(entry.text, whole)) {
       chosen_ = {model->name, model->path};
       return true;
     }
     console_.say(
-        fmt::format("expected a number from 1 to {} or one of the names; Ctrl-D leaves\n", found_.size()));
+        fmt::format("expected a number from 1 to {} or one of the names; Ctrl-D leaves\n", whole.size()));
   }
 }
 

@@ -144,7 +144,7 @@ void Session::load_other(const std::string& name) {
   if (name.empty())
     refuse("/load: no model given", "/load MODEL, a path or one of the names below\n" + model_list(found_));
   const ChosenModel before = chosen_;
-  const ChosenModel next = {name, resolve_model(name, found_)};
+  const ChosenModel next = choose_model(name, found_);
   // One model in memory at a time.
   model_.reset();
   try {

@@ -1,0 +1,72 @@
+// `inferno download`: a model from the hub, verified, into the shared cache or a folder.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/download_run.h"
+#include "cli/environment.h"
+#include "cli/hub_environment.h"
+#include "cli/terminal/write_out.h"
+#include "hub/hub_settings.h"
+#include "hub/model_name.h"
+
+namespace inferno::command {
+namespace {
+
+struct DownloadOptions {
+  std::string model, revision, local_dir;
+  std::vector<std::string> include, exclude;
+  int jobs = 8;
+  bool dry_run = false, yes = false;
+};
+
+void run(const DownloadOptions& options) {
+  terminal::ignore_closed_pipes();
+  const hub::HubSettings settings = hub_settings(Environment::of_process());
+  hub::ModelName name = hub::parse_hub_name(options.model, settings.endpoint);
+  if (!options.revision.empty()) {
+    if (!name.revision.empty() && name.revision != options.revision) {
+      fail(ErrorKind::invalid_request,
+           fmt::format("{} and --revision {} name two revisions", options.model, options.revision));
+    }
+    name.revision = options.revision;
+  }
+  const std::filesystem::path folder = download_model(settings, name,
+                                                      {.include = options.include,
+                                                       .exclude = options.exclude,
+                                                       .local_dir = options.local_dir,
+                                                       .jobs = options.jobs,
+                                                       .is_dry_run = options.dry_run,
+                                                       .asks = !options.yes});
+  // A reader that has gone does not make the download a failure.
+  if (!options.dry_run) terminal::write_out(STDOUT_FILENO, folder.string() + "\n");
+}
+
+}  // namespace
+
+void download(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("download", "Fetch a model from the hub, verified and resumable");
+  const auto options = std::make_shared<DownloadOptions>();
+  command
+      ->add_option("MODEL", options->model,
+                   "org/name, org/name@revision, org/name:QUANT or an address on the hub")
+      ->required();
+  command->add_option("--include", options->include, "only files like this pattern; may be repeated")
+      ->allow_extra_args(false);
+  command->add_option("--exclude", options->exclude, "no files like this pattern; may be repeated")
+      ->allow_extra_args(false);
+  command->add_option("--revision", options->revision, "branch, tag or commit; main when not given");
+  command->add_option("--local-dir", options->local_dir,
+                      "a folder for plain files, instead of the shared cache");
+  command->add_option("-j,--jobs", options->jobs, "connections at once")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  command->add_flag("--dry-run", options->dry_run, "only say what would be fetched");
+  command->add_flag("-y,--yes", options->yes, "do not ask");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace inferno::command

@@ -1,0 +1,81 @@
+// `inferno list`: every model on this machine, whoever put it there.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <ctime>
+
+#include "cli/command.h"
+#include "cli/describe_spec.h"
+#include "cli/model_choice.h"
+#include "cli/model_discovery.h"
+#include "cli/printable.h"
+#include "cli/text_table.h"
+
+namespace inferno::command {
+namespace {
+
+std::string day_of(std::int64_t time) {
+  if (time == 0) return "-";
+  const std::time_t seconds = time;
+  std::tm parts = {};
+  if (::localtime_r(&seconds, &parts) == nullptr) return "-";
+  return fmt::format("{:%Y-%m-%d}", parts);
+}
+
+std::string state_of(const FoundModel& model) {
+  if (model.is_complete()) return "complete";
+  if (model.whole_bytes == 0) return "partial";
+  return fmt::format("partial, of {}", human_size(model.whole_bytes));
+}
+
+Json as_json(const FoundModel& model) {
+  Json json = {{"name", model.name},       {"format", hub::name_of(model.format)},
+               {"bytes", model.bytes},     {"complete", model.is_complete()},
+               {"missing", model.missing}, {"last_use", model.last_use},
+               {"place", model.place},     {"path", model.path.string()}};
+  if (model.whole_bytes > 0) json["whole_bytes"] = model.whole_bytes;
+  if (model.cached && !model.cached->commit.empty()) {
+    json["commit"] = model.cached->commit;
+    json["revisions"] = model.cached->revisions;
+    if (!model.cached->stored.quant.empty()) json["quant"] = model.cached->stored.quant;
+  }
+  return json;
+}
+
+void print_table(const std::vector<FoundModel>& found, const Environment& environment) {
+  std::vector<std::vector<std::string>> rows;
+  for (const FoundModel& model : found) {
+    rows.push_back({model.name, std::string(hub::name_of(model.format)), human_size(model.bytes),
+                    day_of(model.last_use), model.place, state_of(model)});
+  }
+  fmt::print(
+      "{}",
+      text_table({{"NAME"}, {"FORMAT"}, {"SIZE", Align::right}, {"LAST USE"}, {"PLACE"}, {"STATE"}}, rows));
+  std::uint64_t bytes = 0;
+  for (const auto& cache : model_places(environment).hub_caches) {
+    for (const hub::CachedRepository& repository : hub::scan_cache(cache)) bytes += repository.bytes;
+  }
+  if (const auto cache = environment.hub_cache(); cache && bytes > 0) {
+    fmt::print(stderr, "the hub cache {} takes {}\n", printable(cache->path.string()), human_size(bytes));
+  }
+}
+
+void run(bool json) {
+  const Environment environment = Environment::of_process();
+  const std::vector<FoundModel> found = models_here(environment);
+  if (!json) return print_table(found, environment);
+  Json all = Json::array();
+  for (const FoundModel& model : found) all.push_back(as_json(model));
+  fmt::print("{}\n", all.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+}  // namespace
+
+void list(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("list", "List the models on this machine");
+  const auto json = std::make_shared<bool>(false);
+  command->add_flag("--json", *json, "print JSON");
+  command->callback([json] { run(*json); });
+}
+
+}  // namespace inferno::command

@@ -1,0 +1,58 @@
+// `inferno rm`: frees what a model of the hub's cache takes, and nothing that another one needs.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "cli/cached_repository.h"
+#include "cli/command.h"
+#include "cli/confirm.h"
+#include "cli/model_choice.h"
+#include "cli/printable.h"
+#include "hub/cache_removal.h"
+
+namespace inferno::command {
+namespace {
+
+struct RmOptions {
+  std::string model;
+  bool yes = false;
+};
+
+void run(const RmOptions& options) {
+  const CachedChoice choice = find_cached_repository(options.model, Environment::of_process());
+  const hub::RemovalPlan plan = hub::plan_removal(choice.repository, choice.wanted);
+  std::string what = fmt::format("{}", fmt::join(plan.models, ", "));
+  if (plan.kept_bytes > 0)
+    what += fmt::format(" ({} more are used by other models and stay)", human_size(plan.kept_bytes));
+  if (!options.yes) {
+    const auto answer = ask_yes(fmt::format("remove {}, freeing {}?", what, human_size(plan.bytes)));
+    if (!answer) {
+      fail(ErrorKind::invalid_request,
+           fmt::format("removing {} would free {}: nobody confirmed it", what, human_size(plan.bytes)),
+           {.why = "standard input is no terminal",
+            .next = fmt::format("inferno rm {} --yes", options.model)});
+    }
+    if (!*answer) {
+      fmt::print(stderr, "nothing was removed\n");
+      throw CLI::RuntimeError(1);
+    }
+  }
+  hub::carry_out(plan);
+  fmt::print("removed {}, freed {}\n", printable(what), human_size(plan.bytes));
+}
+
+}  // namespace
+
+void rm(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("rm", "Remove a model from the hub's cache");
+  const auto options = std::make_shared<RmOptions>();
+  command
+      ->add_option(
+          "MODEL", options->model,
+          "org/name for all of it, org/name@REVISION for one snapshot, org/name:QUANT for one GGUF model")
+      ->required();
+  command->add_flag("-y,--yes", options->yes, "do not ask");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace inferno::command

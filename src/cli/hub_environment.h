@@ -1,0 +1,12 @@
+// What the environment says about the hub.
+#pragma once
+
+#include "cli/environment.h"
+#include "hub/hub_settings.h"
+
+namespace inferno {
+
+// Error{invalid_request} naming a variable whose value means nothing.
+hub::HubSettings hub_settings(const Environment& environment);
+
+}  // namespace inferno

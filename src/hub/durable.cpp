@@ -1,0 +1,131 @@
+#include "hub/durable.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <sstream>
+#include <utility>
+
+#include "base/error.h"
+
+namespace inferno::hub {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t longest_stem = 200;  // of a temporary name, which must not be longer than names may be
+
+std::string advice_for(int error) {
+  if (error == ENOSPC || error == EDQUOT)
+    return "free some space and run the same command again: it goes on where it stopped";
+  if (error == EACCES || error == EPERM || error == EROFS) {
+    return "make the folder writable, or choose another: export HF_HOME=/some/folder";
+  }
+  return {};
+}
+
+bool says_already(const fs::path& path, std::string_view text) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return false;
+  std::ostringstream content;
+  content << in.rdbuf();
+  return content.view() == text;
+}
+
+void write_all(int descriptor, std::string_view text, const fs::path& path) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(descriptor, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail_for_file(path, "cannot be written", errno);
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+// Removes what was not moved into place.
+struct Temporary {
+  fs::path path;
+  explicit Temporary(const fs::path& beside)
+      : path(beside.parent_path() /
+             fmt::format("{}.{}.tmp", beside.filename().string().substr(0, longest_stem), random_name())) {}
+  ~Temporary() { ::unlink(path.c_str()); }
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+};
+
+}  // namespace
+
+Descriptor::~Descriptor() {
+  if (number_ >= 0) ::close(number_);
+}
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  std::swap(number_, other.number_);
+  return *this;
+}
+
+void fail_for_file(const fs::path& path, std::string_view doing, int error) {
+  fail(ErrorKind::io, fmt::format("{}: {}: {}", path.string(), doing, std::strerror(error)),
+       {.why = {}, .next = advice_for(error)});
+}
+
+void sync_file(int descriptor, const fs::path& path) {
+  if (::fsync(descriptor) != 0) fail_for_file(path, "cannot be made durable", errno);
+}
+
+void sync_folder(const fs::path& folder) {
+  const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.is_open()) fail_for_file(folder, "cannot be opened", errno);
+  // Some network file systems cannot sync a folder; they do it by themselves.
+  if (::fsync(opened.number()) != 0 && errno != EINVAL && errno != ENOTSUP) {
+    fail_for_file(folder, "cannot be made durable", errno);
+  }
+}
+
+void rename_durably(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) fail_for_file(to, "cannot be given its name", errno);
+  sync_folder(to.parent_path());
+}
+
+void write_durably(const fs::path& path, std::string_view text) {
+  if (says_already(path, text)) return;
+  const Temporary temporary(path);
+  {
+    const Descriptor file(::open(temporary.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (!file.is_open()) fail_for_file(path, "cannot be created", errno);
+    write_all(file.number(), text, path);
+    sync_file(file.number(), path);
+  }
+  rename_durably(temporary.path, path);
+}
+
+void link_durably(const fs::path& target, const fs::path& path) {
+  std::error_code problem;
+  if (fs::is_symlink(fs::symlink_status(path, problem)) && fs::read_symlink(path, problem) == target) return;
+  if (::symlink(target.c_str(), path.c_str()) == 0) return sync_folder(path.parent_path());
+  if (errno != EEXIST) fail_for_file(path, "cannot be linked", errno);
+  const Temporary temporary(path);
+  if (::symlink(target.c_str(), temporary.path.c_str()) != 0) fail_for_file(path, "cannot be linked", errno);
+  rename_durably(temporary.path, path);
+}
+
+std::string random_name() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}", random(), random());
+}
+
+std::uint64_t free_space(const fs::path& path) {
+  fs::path nearest = fs::absolute(path);
+  std::error_code problem;
+  while (!fs::exists(nearest, problem) && nearest.has_relative_path()) nearest = nearest.parent_path();
+  struct statvfs found{};
+  if (::statvfs(nearest.c_str(), &found) != 0) return UINT64_MAX;
+  return static_cast<std::uint64_t>(found.f_bavail) * found.f_frsize;
+}
+
+}  // namespace inferno::hub

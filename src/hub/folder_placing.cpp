@@ -1,0 +1,123 @@
+// A model in a folder of one's own: plain files, with the notes beside them that Hugging Face's tools keep
+// too.
+//
+//   <folder>/<path>
+//   <folder>/.cache/huggingface/.gitignore
+//   <folder>/.cache/huggingface/download/<path>.metadata     commit, etag and time, a line each
+//   <folder>/.cache/huggingface/download/<etag>.<random>.inferno.incomplete
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <fstream>
+
+#include "base/error.h"
+#include "hub/digest.h"
+#include "hub/durable.h"
+#include "hub/model_placing.h"
+#include "hub/safe_path.h"
+
+namespace inferno::hub {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view notes_folder = ".cache/huggingface/download";
+
+struct Note {
+  std::string commit, etag;
+  double time = 0;
+};
+
+Note read_note(const fs::path& path) {
+  Note note;
+  std::ifstream in(path);
+  std::string time;
+  std::getline(in, note.commit);
+  std::getline(in, note.etag);
+  std::getline(in, time);
+  note.time = std::strtod(time.c_str(), nullptr);
+  return note;
+}
+
+double modified(const struct stat& status) {
+  return static_cast<double>(status.st_mtim.tv_sec) + static_cast<double>(status.st_mtim.tv_nsec) / 1e9;
+}
+
+}  // namespace
+
+class FolderPlacing : public ModelPlacing {
+ public:
+  FolderPlacing(const fs::path& folder, const ModelPlan& plan)
+      : plan_(plan), folder_(fs::absolute(folder).lexically_normal()) {}
+
+  fs::path folder() const override { return folder_; }
+
+  DownloadItem item(const HubFile& file) override {
+    const fs::path relative = safe_path(file.path);
+    if (!stays_beneath(folder_, relative)) {
+      fail(ErrorKind::invalid_request,
+           fmt::format("{}: a folder on the way is a link or a file", (folder_ / relative).string()),
+           {.why = "files from a hub are not written through links", .next = "choose another --local-dir"});
+    }
+    return {.file = file,
+            .partial_folder = folder_ / notes_folder,
+            .destination = folder_ / relative,
+            .lock = folder_ / notes_folder / (file.etag() + ".lock"),
+            .is_present = [this, file] { return is_present(file); },
+            .on_verified = [this, file] { write_note(file); }};
+  }
+
+  void prepare(bool is_complete) override {
+    if (is_complete) return;
+    make_folders_beneath(folder_, fs::path(notes_folder));
+    write_durably(folder_ / ".cache/huggingface/.gitignore", "*");
+    for (const HubFile& file : plan_.selection.taken) {
+      const fs::path parent = safe_path(file.path).parent_path();
+      if (!parent.empty()) make_folders_beneath(folder_, parent);
+    }
+  }
+
+  void note_absent(const std::string&) override {}
+  void finish() override {}
+
+ private:
+  fs::path note_path(const HubFile& file) const {
+    return folder_ / notes_folder / safe_path(file.path + ".metadata");
+  }
+
+  // Trusted when a note of ours or of Hugging Face's tools says so and the file has not been touched since;
+  // hashed otherwise.
+  bool is_present(const HubFile& file) const {
+    const fs::path path = folder_ / safe_path(file.path);
+    struct stat status{};
+    if (::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
+    if (static_cast<std::uint64_t>(status.st_size) != file.size) return false;
+    const Note note = read_note(note_path(file));
+    if (note.etag == file.etag() && modified(status) <= note.time) return true;
+    return digest_of_file(path, file.etag()) == file.etag();
+  }
+
+  void write_note(const HubFile& file) const {
+    const fs::path path = note_path(file);
+    const Note before = read_note(path);
+    if (before.commit == plan_.info.commit && before.etag == file.etag()) {
+      struct stat status{};
+      const bool is_known = ::stat((folder_ / safe_path(file.path)).c_str(), &status) == 0;
+      if (is_known && modified(status) <= before.time) return;
+    }
+    make_folders_beneath(folder_, path.parent_path().lexically_relative(folder_));
+    const double now =
+        std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+    write_durably(path, fmt::format("{}\n{}\n{:.6f}\n", plan_.info.commit, file.etag(), now));
+  }
+
+  const ModelPlan& plan_;
+  fs::path folder_;
+};
+
+std::unique_ptr<ModelPlacing> ModelPlacing::in_folder(const fs::path& folder, const ModelPlan& plan) {
+  return std::make_unique<FolderPlacing>(folder, plan);
+}
+
+}  // namespace inferno::hub

@@ -1,0 +1,77 @@
+// Requests to and answers from a hub, as plain data.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace inferno::hub {
+
+// Names in lower case. Of headers that come twice the last one counts, as for most clients.
+class Headers {
+ public:
+  void add(std::string_view line);  // "Name: value\r\n"; anything else is passed over
+  const std::string& operator[](std::string_view name) const;  // empty when absent
+  bool has(std::string_view name) const { return values_.find(name) != values_.end(); }
+  void clear() { values_.clear(); }
+
+ private:
+  std::map<std::string, std::string, std::less<>> values_;
+};
+
+struct Response {
+  int status = 0;
+  std::string url;  // the last one, after redirects
+  Headers headers;
+  std::string body;  // empty when a sink took it
+  // The headers of the hub's last own answer, when it sent us on; a sink finds there only what came before.
+  Headers hub_headers;
+  std::string location;  // where a redirect that was not followed leads to, whole
+};
+
+enum class Method { get, head };
+
+enum class Redirects {
+  follow,    // up to ten, from https never to http
+  relative,  // those within the same host; another one is the answer
+  none
+};
+
+struct Request {
+  Method method = Method::get;
+  std::string url;
+  std::vector<std::string> headers;  // "Name: value"
+  Redirects redirects = Redirects::follow;
+  std::size_t body_limit = std::size_t{8} << 20;  // a longer body is an error, and is not read
+  // Takes the body of a 200 or 206 piece by piece instead of the response, in the caller's thread. False ends
+  // the transfer.
+  std::function<bool(const Response& head, std::span<const std::byte> bytes)> sink = {};
+};
+
+// How one attempt ended.
+enum class Trouble {
+  none,  // with an answer, whatever its status
+  unknown_host,
+  unreachable,  // refused, no route, no answer in time
+  untrusted,    // TLS: certificate or protocol version
+  broken,       // in the middle
+  stalled,
+  too_large,
+  refused,  // by us: a redirect that must not be followed
+  stopped,  // by the sink
+  cancelled
+};
+
+struct Outcome {
+  Trouble trouble = Trouble::none;
+  std::string detail;
+  Response response;
+  double first_byte_seconds = 0;  // until the answer began, of the last hop
+};
+
+}  // namespace inferno::hub

@@ -1,0 +1,66 @@
+"""D9: eight processes, one model: crowd_test.py INFERNO BROKEN_LOCKS     INFERNO_HUB_TRIALS=500 for a release"""
+import os
+import sys
+
+import scene
+from scene import Scene
+
+BROKEN_LOCKS = os.path.abspath(sys.argv.pop(2))
+ROUNDS = max(5, int(os.environ.get("INFERNO_HUB_TRIALS", "40")) // 10)
+
+
+class Crowd(Scene):
+    def setUp(self):
+        super().setUp()
+        self.total = sum(file.size for file in self.repo.files().values())
+
+    def together(self, home, processes=8, **more):
+        home.mkdir()
+        self.hub.forget()
+        started = [self.start("download", self.MODEL, "--yes", home=home, **more) for _ in range(processes)]
+        for process in started:
+            self.check(self.end(process))
+        self.assert_whole(home=home)
+        return self.hub.body_bytes() / self.total
+
+    def test_shares_the_work(self):
+        for number in range(ROUNDS):
+            self.assertLessEqual(self.together(self.home / str(number)), 1.05)
+
+    def test_is_right_where_locks_do_not_hold(self):
+        """As on some network file systems, where flock succeeds for everybody."""
+        for number in range(max(1, ROUNDS // 5)):
+            self.assertLessEqual(self.together(self.home / str(number), LD_PRELOAD=BROKEN_LOCKS), 8)
+
+    def test_goes_on_when_the_one_that_downloads_is_killed(self):
+        self.hub.forget()
+        started = [self.start("download", self.MODEL, "--yes") for _ in range(3)]
+
+        def kill_the_busy():
+            # Only the process that holds the lock has written anything.
+            busy = max(started, key=lambda one: int(open(f"/proc/{one.pid}/io").read().split("wchar: ")[1].split()[0]))
+            scene.kill(busy)
+
+        self.hub.watch.after(self.total // 3, kill_the_busy)
+        codes = sorted(self.end(process).code for process in started)
+        self.assertEqual(codes, [-9, 0, 0])
+        self.assert_whole()
+        self.assertLess(self.hub.body_bytes(), 1.3 * self.total)
+
+    def test_of_one_reader_sees_it_whole_or_not_at_all(self):
+        process = self.start("download", self.MODEL, "--yes")
+        seen = []
+        while process.poll() is None:
+            seen.append(self.state())
+            if seen[-1] == "complete":
+                self.assert_files(self.repo, self.repo.resolve("main"))
+        self.check(self.end_of(process))
+        self.assertEqual(self.state(), "complete")
+
+    def end_of(self, process):
+        out, err = process.communicate()
+        return scene.Result(process.returncode, out, err, 0, 0)
+
+
+if __name__ == "__main__":
+    scene.main()

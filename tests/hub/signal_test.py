@@ -1,0 +1,95 @@
+"""D17: Ctrl-C, SIGTERM and readers that are gone, in the middle of a body: signal_test.py INFERNO"""
+import os
+import pathlib
+import random
+import signal
+import sys
+import time
+
+import scene
+from faults import Fault
+from scene import Scene
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
+from terminal import Terminal  # noqa: E402
+
+
+class Interrupted(Scene):
+    def setUp(self):
+        super().setUp()
+        self.total = sum(file.size for file in self.repo.files().values())
+
+    def fresh(self, name):
+        home = self.home / str(name)
+        home.mkdir()
+        self.hub.forget()
+        return home
+
+    def goes_on(self, home):
+        held = self.bytes_on_disk(home=home)
+        self.hub.forget()
+        self.download(home=home)
+        self.assert_whole(home=home)
+        self.assertGreaterEqual(self.total - self.hub.body_bytes(), 0.95 * held)
+
+    def test_by_a_signal_it_ends_at_once_and_goes_on_later(self):
+        chance = random.Random(17)
+        for trial in range(24):
+            home = self.fresh(trial)
+            number, code = ((signal.SIGINT, 130), (signal.SIGTERM, 143))[trial % 2]
+            process, sent = self.start("download", self.MODEL, "--yes", home=home), []
+
+            def interrupt():
+                sent.append(time.monotonic())
+                os.kill(process.pid, number)
+
+            self.hub.watch.after(chance.randrange(1, self.total * 9 // 10), interrupt)
+            result = self.end(process)
+            self.check(result, code)
+            self.assertLess(time.monotonic() - sent[0], 1)
+            self.assertRegex(result.err, r"stopped at \d+ ?%.*same command")
+            self.goes_on(home)
+            scene.shutil.rmtree(home)
+
+    def test_while_it_waits_for_a_server_it_ends_at_once(self):
+        for name, fault in (("busy", Fault(at="hub", status=503, headers={"Retry-After": "60"})), ("silent", Fault(stall=(1000, 20)))):
+            self.fresh(name)
+            self.hub.faults.append(fault)
+            process = self.start("download", self.MODEL, "--yes", home=self.home / name)
+            while not fault.met:
+                time.sleep(0.01)
+            time.sleep(0.2)
+            begin = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            self.check(self.end(process), 130)
+            self.assertLess(time.monotonic() - begin, 1)
+
+    def test_when_nobody_reads_what_it_says_the_download_is_not_lost(self):
+        for trial in range(6):
+            home = self.fresh(trial)
+            reader, writer = os.pipe()
+            os.close(reader)
+            streams = ({"stdout": writer}, {"stderr": writer}, {"stdout": writer, "stderr": writer})[trial % 3]
+            process = self.start("download", self.MODEL, "--yes", home=home, **streams)
+            os.close(writer)
+            result = self.end(process)
+            self.assertIn(result.code, (0, 6), str(result))
+            self.goes_on(home)
+            scene.shutil.rmtree(home)
+
+    def test_by_the_key_on_a_terminal(self):
+        home = self.fresh("terminal")
+        self.hub.faults.append(Fault(rate=30e6))
+        terminal = Terminal([scene.PROGRAM, "download", self.MODEL], self.environment(home, TERM="xterm"))
+        self.addCleanup(terminal.close)
+        terminal.wait_for(r"model\.safetensors.*[1-9]\d? ?%")
+        before = terminal.settings()
+        terminal.send("\x03")
+        self.assertEqual(terminal.ended(5), 130)
+        self.assertRegex(terminal.screen.text(), r"stopped at \d+ ?%")
+        self.assertEqual(terminal.settings(), before)
+        self.goes_on(home)
+
+
+if __name__ == "__main__":
+    scene.main()
