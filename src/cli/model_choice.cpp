@@ -53,8 +53,8 @@ std::string model_list(const std::vector<FoundModel>& found) {
   for (std::size_t at = 0; at < found.size(); ++at) {
     const std::string name = printable(found[at].name);
     const auto padding = static_cast<std::size_t>(widest - columns(name));
-    list += fmt::format("{:>4}  {}{}  {:>10}\n", at + 1, name, std::string(padding, ' '),
-                        human_bytes(static_cast<double>(found[at].bytes)));
+    list += fmt::format("{:>4}  {}{}  {:>9}\n", at + 1, name, std::string(padding, ' '),
+                        human_size(found[at].bytes));
   }
   return list;
 }
