@@ -137,7 +137,6 @@ class Ranges(Broken):
                 answer.begin -= 1
                 answer.headers["Content-Range"] = f"bytes {answer.begin}-{answer.begin + answer.length - 1}/{self.file.size}"
 
-        self.hub.faults.append(Fault(edit=other_part, times=2))
         self.interrupted(home, self.total // 2)
         self.hub.faults.append(Fault(edit=other_part, times=2))
         self.download(home=home, code=(0, 4, 5), INFERNO_HUB_TIME_SCALE="0.01")

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 
 import scene
 import trace
@@ -49,6 +50,7 @@ class Hostile(Scene):
             if not call.writes or call.name in ("write", "pwrite64", "writev", "close", "mmap", "fsync", "fdatasync", "ftruncate"):
                 continue  # what is written to was opened before
             for path in call.paths:
+                path = re.sub(r"/\.[0-9a-f]{16}\.tmp$", "/CACHEDIR.TAG", path) if path.startswith(str(self.cache(home)) + "/.") else path
                 inside = any(path == one or path.startswith(one + "/") or path.startswith(one + ".") for one in allowed)
                 parents = call.name in ("mkdir", "mkdirat") and any(one.startswith(path) for one in allowed)
                 tools = path in ("/dev/null", "/dev/tty")
