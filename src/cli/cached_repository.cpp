@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <system_error>
 
 #include "base/error.h"
-#include "cli/hub_environment.h"
 #include "cli/model_resolution.h"
 
 namespace inferno {
@@ -25,9 +23,9 @@ bool same_letters(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-CachedChoice find_cached_repository(const std::string& name, const Environment& environment) {
-  std::error_code status;
-  const hub::ParsedName parsed = hub::parse_model_name(name, hub_settings(environment).endpoint);
+CachedChoice find_cached_repository(const std::string& given, const Environment& environment) {
+  const std::string name = known_name(given, environment);
+  const hub::ParsedName parsed = hub::parse_model_name(name);
   if (std::holds_alternative<std::filesystem::path>(parsed)) refuse(name, "a path");
   CachedChoice choice = {{{}, hub::RepositoryLayout("-", "-"), {}, 0, 0}, std::get<hub::ModelName>(parsed)};
   const std::vector<FoundModel> found = models_here(environment);

@@ -69,6 +69,11 @@ std::string cut(const std::string& line, int columns) {
 
 }  // namespace
 
+void say(std::string_view text) {
+  (void)std::fwrite(text.data(), 1, text.size(), stderr);
+  (void)std::fflush(stderr);
+}
+
 void Rate::add(Time now, std::uint64_t total) {
   samples_.push_back({now, total});
   while (samples_.size() > 2 && now - samples_.front().time > rate_window) samples_.pop_front();
@@ -150,24 +155,23 @@ void DownloadDisplay::show(const hub::DownloadProgress& progress) {
   }
   if (kind_ == Kind::lines) {
     const int tenths = percent(progress.have, progress.size) / 10;
-    if (tenths > shown_) fmt::print(stderr, "{}\n", total_line(progress, rate_.per_second()));
+    if (tenths > shown_) say(total_line(progress, rate_.per_second()) + "\n");
     shown_ = std::max(shown_, tenths);
   }
   if (kind_ != Kind::screen) return;
   const terminal::ScreenSize screen = terminal::screen_size(STDERR_FILENO);
-  std::string text = drawn_ > 0 ? fmt::format("\x1b[{}F", drawn_) : "";
+  std::string text = drawn_ > 0 ? fmt::format("\r\x1b[{}A", drawn_) : "";
   const auto lines =
       download_lines(progress, rates, rate_.per_second(), screen.columns, std::clamp(screen.rows - 3, 1, 8));
   for (const std::string& line : lines) text += line + "\x1b[K\n";
   text += "\x1b[J";
   drawn_ = static_cast<int>(lines.size());
-  fmt::print(stderr, "{}", text);
-  std::fflush(stderr);
+  say(text);
 }
 
 void DownloadDisplay::clear() {
   if (kind_ != Kind::screen || drawn_ == 0) return;
-  fmt::print(stderr, "\x1b[{}F\x1b[J", drawn_);
+  say(fmt::format("\r\x1b[{}A\x1b[J", drawn_));
   drawn_ = 0;
 }
 

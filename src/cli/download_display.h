@@ -6,11 +6,15 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hub/download.h"
 
 namespace inferno {
+
+// On standard error; that nobody reads it is no reason to stop.
+void say(std::string_view text);
 
 // Bytes a second over the last seconds.
 class Rate {

@@ -45,19 +45,19 @@ void say_skipped(const hub::FileSelection& selection) {
       if (at < most_skipped_named) names += (at > 0 ? ", " : "") + files[at]->path;
       if (at == most_skipped_named) names += ", ...";
     }
-    fmt::print(stderr, "skipping {}, {}: {} ({})\n", counted(files.size(), "file"), decimal_bytes(bytes),
-               printable(reason), printable(names));
+    say(fmt::format("skipping {}, {}: {} ({})\n", counted(files.size(), "file"), decimal_bytes(bytes),
+                    printable(reason), printable(names)));
   }
 }
 
 void say_plan(const hub::ModelDownload& download) {
   const hub::ModelPlan& plan = download.plan();
   const hub::DownloadProgress progress = download.progress();
-  fmt::print(stderr, "{} @ {} ({})  {}, {}", printable(plan.name.id()),
-             printable(plan.name.revision_or_main()), plan.info.commit.substr(0, 8),
-             counted(plan.selection.taken.size(), "file"), decimal_bytes(plan.selection.bytes()));
-  if (progress.have > 0) fmt::print(stderr, ", of which {} are here", decimal_bytes(progress.have));
-  fmt::print(stderr, "\n");
+  say(fmt::format("{} @ {} ({})  {}, {}", printable(plan.name.id()), printable(plan.name.revision_or_main()),
+                  plan.info.commit.substr(0, 8), counted(plan.selection.taken.size(), "file"),
+                  decimal_bytes(plan.selection.bytes())));
+  if (progress.have > 0) say(fmt::format(", of which {} are here", decimal_bytes(progress.have)));
+  say("\n");
   say_skipped(plan.selection);
 }
 
@@ -74,8 +74,8 @@ bool is_agreed(const hub::ModelDownload& download, bool asks) {
   const std::uint64_t free = hub::free_space(download.folder());
   const bool can_ask = terminal::is_terminal(STDIN_FILENO) && terminal::is_terminal(STDERR_FILENO);
   if (!asks || !can_ask || missing < free / 2) return true;
-  fmt::print(stderr, "This takes {} of the {} that are free. Go on? [y/N] ", decimal_bytes(missing),
-             decimal_bytes(free));
+  say(fmt::format("This takes {} of the {} that are free. Go on? [y/N] ", decimal_bytes(missing),
+                  decimal_bytes(free)));
   std::string answer;
   std::getline(std::cin, answer);
   return answer == "y" || answer == "Y" || answer == "yes";
@@ -84,18 +84,18 @@ bool is_agreed(const hub::ModelDownload& download, bool asks) {
 void say_stopped(const hub::DownloadProgress& progress) {
   const double share =
       progress.size == 0 ? 0 : static_cast<double>(progress.have) / static_cast<double>(progress.size);
-  fmt::print(stderr, "stopped at {:.0f} %, run the same command to resume\n", 100 * share);
+  say(fmt::format("stopped at {:.0f} %, run the same command to resume\n", 100 * share));
 }
 
 void say_done(const hub::DownloadProgress& before, const hub::DownloadProgress& after, double seconds) {
   if (before.have == before.size) {
-    fmt::print(stderr, "{} are here already\n", counted(after.files.size(), "file"));
+    say(fmt::format("{} are here already\n", counted(after.files.size(), "file")));
     return;
   }
-  fmt::print(stderr, "verified {}; fetched {} in {} ({}/s)\n", counted(after.files.size(), "file"),
-             decimal_bytes(after.fetched), short_duration(seconds),
-             decimal_bytes(
-                 static_cast<std::uint64_t>(static_cast<double>(after.fetched) / std::max(seconds, 1e-3))));
+  say(fmt::format("verified {}; fetched {} in {} ({}/s)\n", counted(after.files.size(), "file"),
+                  decimal_bytes(after.fetched), short_duration(seconds),
+                  decimal_bytes(static_cast<std::uint64_t>(static_cast<double>(after.fetched) /
+                                                           std::max(seconds, 1e-3)))));
 }
 
 }  // namespace
@@ -114,7 +114,7 @@ std::filesystem::path download_model(const hub::HubSettings& settings, const hub
         *client, std::move(plan), hub::ModelPlace{.local_folder = choice.local_dir, .jobs = choice.jobs},
         was_stopped);
   };
-  run_interruptibly(prepare, [] {}, [] { fmt::print(stderr, "stopped before the first byte\n"); });
+  run_interruptibly(prepare, [] {}, [] { say("stopped before the first byte\n"); });
   say_plan(*download);
   if (choice.is_dry_run) {
     list_files(download->plan().selection);

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "cli/builtin_model.h"
+#include "cli/hub_environment.h"
 #include "cli/model_choice.h"
 
 namespace inferno {
@@ -111,6 +112,12 @@ std::string download_command(const std::string& name) {
   return "inferno download " + hub_name->text();
 }
 
+std::string known_name(const std::string& name, const Environment& environment) {
+  const std::string endpoint = hub_settings(environment).endpoint;
+  if (!name.starts_with(endpoint + "/")) return name;
+  return hub::parse_hub_name(name, endpoint).text();
+}
+
 const FoundModel* find_model(const std::string& name, std::span<const FoundModel> found) {
   for (const FoundModel& model : found) {
     if (model.name == name) return &model;
@@ -151,7 +158,7 @@ ResolvedModel resolve_model(const std::string& name, const Environment& environm
   if (fs::exists(name, status)) return {name, name};
   if (name == builtin_name) return {name, builtin_model(environment)};
   const std::vector<FoundModel> found = models_here(environment);
-  const FoundModel& model = require_model(name, found);
+  const FoundModel& model = require_model(known_name(name, environment), found);
   return {model.name, model.path.empty() ? builtin_model(environment) : model.path};
 }
 

@@ -16,6 +16,9 @@ struct ResolvedModel {
   std::filesystem::path path;  // for open_checkpoint()
 };
 
+// An address on HF_ENDPOINT becomes the name of its model; every other name stays as it is.
+std::string known_name(const std::string& name, const Environment& environment);
+
 // The model of `found` that a name means, whole or partial; nullptr when none does. In this order: its whole
 // name; the hub's rules for a hub name (alias, revision, quantization); its name without an organization, or
 // with the end of a file's name behind a colon, where only one model answers to it. Case does not matter.

@@ -59,14 +59,6 @@ fs::path RepositoryLayout::blob(std::string_view etag) const {
   return blobs() / checked_etag(etag);
 }
 
-fs::path RepositoryLayout::partial(std::string_view etag) const {
-  return blobs() / fmt::format("{}.inferno.incomplete", checked_etag(etag));
-}
-
-fs::path RepositoryLayout::journal(std::string_view etag) const {
-  return blobs() / fmt::format("{}.inferno.ranges.incomplete", checked_etag(etag));
-}
-
 fs::path RepositoryLayout::lock(std::string_view etag) const {
   return cache_ / ".locks" / folder_name_ / fmt::format("{}.lock", checked_etag(etag));
 }

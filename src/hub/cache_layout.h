@@ -4,7 +4,7 @@
 //   CACHEDIR.TAG
 //   .locks/models--org--name/<etag>.lock
 //   models--org--name/blobs/<etag>                  the bytes; the name says what they hash to
-//                     blobs/<etag>.inferno.incomplete
+//                     blobs/<etag>.<x>.inferno.incomplete
 //                     refs/<revision>               a commit
 //                     snapshots/<commit>/<path>     -> ../../blobs/<etag>
 //                     trees/<commit>.json           what the model consists of
@@ -35,10 +35,6 @@ class RepositoryLayout {
   std::filesystem::path trees() const { return folder() / "trees"; }
 
   std::filesystem::path blob(std::string_view etag) const;
-  // Ours alone, under the lock of the blob: other tools' partial files are never appended to.
-  std::filesystem::path partial(std::string_view etag) const;  // <etag>.inferno.incomplete
-  // Which ranges of the partial file are there.
-  std::filesystem::path journal(std::string_view etag) const;  // <etag>.inferno.ranges.incomplete
   std::filesystem::path lock(std::string_view etag) const;
   std::filesystem::path ref(std::string_view revision) const;
   std::filesystem::path snapshot(std::string_view commit) const;

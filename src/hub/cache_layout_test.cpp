@@ -22,7 +22,6 @@ TEST(CacheLayout, PutsThingsWhereOtherToolsLookForThem) {
   const std::string folder = "/cache/models--org--name";
   EXPECT_EQ(model().folder(), folder);
   EXPECT_EQ(model().blob(etag), folder + "/blobs/" + etag);
-  EXPECT_EQ(model().partial(etag), folder + "/blobs/" + etag + ".inferno.incomplete");
   EXPECT_EQ(model().lock(etag), "/cache/.locks/models--org--name/" + etag + ".lock");
   EXPECT_EQ(model().ref("refs/pr/1"), folder + "/refs/refs/pr/1");
   EXPECT_EQ(model().snapshot_file(commit, "a/b.json"), folder + "/snapshots/" + commit + "/a/b.json");
@@ -133,8 +132,6 @@ TEST(CacheLayout, LetsNoHostileNameOutOfTheCache) {
       EXPECT_THROW(RepositoryLayout::link_target(name, etag), Error) << shown(name);
     }
     EXPECT_THROW(layout.blob(name), Error) << shown(name);
-    EXPECT_THROW(layout.partial(name), Error) << shown(name);
-    EXPECT_THROW(layout.journal(name), Error) << shown(name);
     EXPECT_THROW(layout.lock(name), Error) << shown(name);
     EXPECT_THROW(layout.snapshot(name), Error) << shown(name);
     EXPECT_THROW(layout.tree(name), Error) << shown(name);

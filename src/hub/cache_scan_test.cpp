@@ -54,7 +54,7 @@ TEST(CacheScan, CallsAModelPartialUntilEveryFileIsThereAndRight) {
   cache.ref("org/name", "main", 'c');
   cache.tree("org/name", 'c', tree);
   cache.file("org/name", 'c', "config.json", 'a', "{}");
-  cache.write(cache.layout("org/name").partial(CacheScene::etag('b')), std::string(4000, 'x'));
+  cache.partial("org/name", 'b', std::string(4000, 'x'));
   EXPECT_THAT(only(cache).stored.missing, ElementsAre("model.safetensors", "tokenizer.json"));
   EXPECT_EQ(only(cache).stored.bytes, 4002u);
   EXPECT_EQ(only(cache).stored.whole_bytes, 5005u);
@@ -74,7 +74,7 @@ TEST(CacheScan, SeesADownloadThatHasOnlyBegun) {
   cache.ref("org/name", "main", 'c');
   cache.tree("org/name", 'c', {listed("config.json", 2, 'a'), listed("model.safetensors", 5000, 'b')});
   EXPECT_THAT(names(cache), IsEmpty());
-  cache.write(cache.layout("org/name").partial(CacheScene::etag('b')), "x");
+  cache.partial("org/name", 'b', "x");
   EXPECT_FALSE(only(cache).stored.is_complete());
 }
 

@@ -51,6 +51,10 @@ class CacheScene {
     std::filesystem::create_directories(file.parent_path());
     std::filesystem::create_symlink(RepositoryLayout::link_target(path, etag(etag_letter)), file);
   }
+  // What a download that was interrupted leaves.
+  void partial(std::string_view id, char etag_letter, std::string_view text) const {
+    write(layout(id).blobs() / (etag(etag_letter) + ".0123.inferno.incomplete"), text);
+  }
   // Blob and link.
   void file(std::string_view id, char commit_letter, std::string_view path, char etag_letter,
             std::string_view text) const {

@@ -55,6 +55,7 @@ struct Download::Work::Attempt {
   bool has_begun = false;    // this attempt has got its first bytes
   bool used_signed = false;
   bool is_stale = false;
+  std::string finding = {};  // what is wrong with an answer that may be better next time
 
   Claim& claim() { return task.claim; }
   bool is_whole_file() const { return task.claim.position == 0 && task.claim.end == task.partial->size(); }
@@ -75,6 +76,7 @@ Request Download::Work::request_for(const FileWork& file, Attempt& attempt) {
         fmt::format("Range: bytes={}-{}", attempt.claim().position, attempt.claim().end - 1));
   }
   attempt.has_begun = false;
+  attempt.finding.clear();
   return request;
 }
 
@@ -91,8 +93,9 @@ void Download::Work::begin(FileWork& file, Attempt& attempt, const Response& hea
   if (head.status == 206) {
     const auto range = content_range(head.headers["content-range"]);
     if (!range || range->first != attempt.claim().position || range->last >= attempt.claim().end) {
-      fail_lying(wanted,
-                 fmt::format("other bytes than were asked for ({})", shown(head.headers["content-range"])));
+      attempt.finding =
+          fmt::format("other bytes than were asked for ({})", shown(head.headers["content-range"]));
+      return;
     }
     if (range->total && *range->total != wanted.size) {
       fail_lying(wanted, fmt::format("is said to have {} bytes, and to have {}", wanted.size, *range->total));
@@ -116,6 +119,7 @@ void Download::Work::begin(FileWork& file, Attempt& attempt, const Response& hea
 bool Download::Work::take(FileWork& file, Attempt& attempt, const Response& head,
                           std::span<const std::byte> bytes) {
   if (!attempt.has_begun) begin(file, attempt, head);
+  if (!attempt.finding.empty()) return false;
   const std::uint64_t before = attempt.claim().position;
   const Written written = attempt.task.partial->write(attempt.claim(), bytes);
   file.fetched += attempt.claim().position - before;
@@ -129,7 +133,9 @@ bool Download::Work::take(FileWork& file, Attempt& attempt, const Response& head
 
 void Download::Work::fail_without_progress(const FileWork& file, const Attempt& attempt,
                                            const Outcome& outcome) {
-  if (outcome.trouble != Trouble::none) fail_for(outcome, settings_, outcome.response.url);
+  if (!attempt.finding.empty()) fail_lying(file.item.file, attempt.finding);
+  if (outcome.trouble != Trouble::none)
+    fail_for(outcome, settings_, outcome.response.url, file.item.file.path);
   fail(ErrorKind::network,
        fmt::format("{}: the connection ends before all bytes have come", file.item.file.path),
        {.why = fmt::format("{} attempts in a row brought nothing", attempt.without_progress),
@@ -162,7 +168,8 @@ Download::Work::Then Download::Work::judge(FileWork& file, Attempt& attempt, con
                     {.id = source_.id, .revision = source_.commit, .path = file.item.file.path});
   }
   if (outcome.trouble != Trouble::none && outcome.trouble != Trouble::stopped && !is_temporary(outcome)) {
-    fail_for(outcome, settings_, response.url.empty() ? settings_.endpoint : response.url);
+    fail_for(outcome, settings_, response.url.empty() ? settings_.endpoint : response.url,
+             file.item.file.path);
   }
   const bool moved = attempt.claim().position > attempt.best;
   attempt.best = std::max(attempt.best, attempt.claim().position);

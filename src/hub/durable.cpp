@@ -19,6 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::size_t longest_stem = 200;  // of a temporary name, which must not be longer than names may be
+
 std::string advice_for(int error) {
   if (error == ENOSPC || error == EDQUOT)
     return "free some space and run the same command again: it goes on where it stopped";
@@ -49,7 +51,8 @@ void write_all(int descriptor, std::string_view text, const fs::path& path) {
 struct Temporary {
   fs::path path;
   explicit Temporary(const fs::path& beside)
-      : path(beside.parent_path() / fmt::format(".{}.tmp", random_name())) {}
+      : path(beside.parent_path() /
+             fmt::format("{}.{}.tmp", beside.filename().string().substr(0, longest_stem), random_name())) {}
   ~Temporary() { ::unlink(path.c_str()); }
   Temporary(const Temporary&) = delete;
   Temporary& operator=(const Temporary&) = delete;
@@ -104,6 +107,8 @@ void write_durably(const fs::path& path, std::string_view text) {
 void link_durably(const fs::path& target, const fs::path& path) {
   std::error_code problem;
   if (fs::is_symlink(fs::symlink_status(path, problem)) && fs::read_symlink(path, problem) == target) return;
+  if (::symlink(target.c_str(), path.c_str()) == 0) return sync_folder(path.parent_path());
+  if (errno != EEXIST) fail_for_file(path, "cannot be linked", errno);
   const Temporary temporary(path);
   if (::symlink(target.c_str(), temporary.path.c_str()) != 0) fail_for_file(path, "cannot be linked", errno);
   rename_durably(temporary.path, path);

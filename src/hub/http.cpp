@@ -144,11 +144,16 @@ bool is_temporary(const Outcome& outcome) {
   return false;
 }
 
-void fail_for(const Outcome& outcome, const HubSettings& settings, const std::string& url) {
+void fail_for(const Outcome& outcome, const HubSettings& settings, const std::string& url,
+              const std::string& subject) {
   const auto parsed = parse_url(url);
-  const std::string host = parsed ? parsed->host : without_query(url);
+  const bool is_usual = parsed && parsed->port == (parsed->scheme == "https" ? "443" : "80");
+  const std::string named = !parsed    ? without_query(url)
+                            : is_usual ? parsed->host
+                                       : parsed->host + ":" + parsed->port;
   const bool is_mirror = settings.endpoint_said_by != "default";
   const std::string asked = is_mirror ? fmt::format(" (from {})", settings.endpoint_said_by) : "";
+  const std::string host = subject.empty() ? named : fmt::format("{}: {}", subject, named);
   switch (outcome.trouble) {
     case Trouble::unknown_host:
       fail(ErrorKind::network, fmt::format("{}{}: no such host, or no network", host, asked),

@@ -55,8 +55,10 @@ class HttpClient {
 // Whether an attempt that ended so may be repeated: the network's fault, or the server says "later".
 bool is_temporary(const Outcome& outcome);
 
-// Error{network} for an attempt that got no answer: what happened, to which host, what to do.
-[[noreturn]] void fail_for(const Outcome& outcome, const HubSettings& settings, const std::string& url);
+// Error{network} for an attempt that got no answer: what happened, to which host, what to do. `subject` is
+// what was asked for, when that says more than the host.
+[[noreturn]] void fail_for(const Outcome& outcome, const HubSettings& settings, const std::string& url,
+                           const std::string& subject = {});
 
 // Holds the gate as long as the answer asks. Error{network} with the time when that is longer than anybody
 // waits.

@@ -69,7 +69,7 @@ struct Refusal {
 [[noreturn]] void fail_bad_token(const Refusal& refusal) {
   fail(ErrorKind::network,
        fmt::format("{}: the hub does not know this token {}", refusal.subject.id, refusal.facts()),
-       {.why = refusal.where_token_came_from(),
+       {.why = fmt::format("{}; {}", refusal.where_token_came_from(), refusal.quoted()),
         .next = fmt::format("make a new one at {}/settings/tokens, or remove it: public models need none",
                             refusal.settings.endpoint)});
 }

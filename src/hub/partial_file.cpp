@@ -41,14 +41,24 @@ struct Leftover {
   std::uint64_t have = 0;
 };
 
+// "<etag>.<signature>.inferno.incomplete"
+std::optional<Owner> owner_of(const fs::path& path, const std::string& etag) {
+  const std::string name = path.filename().string();
+  const std::size_t begin = etag.size() + 1, end = name.size() - suffix.size();
+  return begin < end ? Owner::of_signature(name.substr(begin, end - begin)) : std::nullopt;
+}
+
 Leftover looked_at(const fs::path& path, const std::string& etag, std::uint64_t size) {
   Leftover found = {.file = Descriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW)), .journal = {}};
   struct stat status{};
   if (!found.file.is_open() || ::fstat(found.file.number(), &status) != 0 || !S_ISREG(status.st_mode))
     return found;
+  const auto owner = owner_of(path, etag);
+  found.is_free = !owner || owner->is_gone(std::chrono::seconds(std::time(nullptr) - status.st_mtime));
   found.journal = Journal::read(found.file.number(), etag, size);
-  const std::chrono::seconds untouched(std::time(nullptr) - status.st_mtime);
-  found.is_free = !found.journal || found.journal->owner.is_gone(untouched);
+  // Verified, cut, and not yet named when its process ended: all is there, and will be verified again.
+  if (!found.journal && static_cast<std::uint64_t>(status.st_size) == size)
+    found.journal = Journal::of_whole(etag, size);
   if (found.journal) {
     for (const std::uint64_t done : found.journal->done) found.have += done;
   }
@@ -58,13 +68,9 @@ Leftover looked_at(const fs::path& path, const std::string& etag, std::uint64_t 
 }  // namespace
 
 PartialFile::PartialFile(fs::path folder, std::string etag, std::uint64_t size) : folder_(std::move(folder)) {
-  journal_ = {.size = size,
-              .piece_bytes = piece_bytes_for(size),
-              .etag = std::move(etag),
-              .owner = Owner::of_this_process(),
-              .done = {}};
+  journal_ = {.size = size, .piece_bytes = piece_bytes_for(size), .etag = std::move(etag), .done = {}};
   const std::uint64_t pieces = (size + journal_.piece_bytes - 1) / journal_.piece_bytes;
-  path_ = folder_ / fmt::format("{}.{}{}", journal_.etag, random_name(), suffix);
+  path_ = folder_ / fmt::format("{}.{}{}", journal_.etag, Owner::of_this_process().signature(), suffix);
   if (!adopt()) {
     journal_.done.assign(pieces, 0);
     create();
@@ -122,13 +128,15 @@ std::optional<Claim> PartialFile::claim(std::uint64_t wanted) {
   while (piece < journal_.done.size() && (is_claimed_[piece] || is_whole(piece))) ++piece;
   if (piece == journal_.done.size()) return std::nullopt;
   Claim claim = {.position = piece_begin(piece) + journal_.done[piece], .end = 0, .generation = generation_};
-  // On through the pieces after it, as long as they are untouched: one request for all.
+  // On through the pieces after it, as long as they are untouched: one request for all, and none for a small
+  // rest.
+  const std::uint64_t most = wanted > UINT64_MAX / 2 ? wanted : wanted + journal_.piece_bytes / 2;
   do {
     is_claimed_[piece] = true;
     claim.end = piece_begin(piece) + piece_size(piece);
     ++piece;
   } while (piece < journal_.done.size() && !is_claimed_[piece] && journal_.done[piece] == 0 &&
-           claim.end - claim.position + piece_size(piece) <= wanted);
+           claim.end - claim.position + piece_size(piece) <= most);
   return claim;
 }
 

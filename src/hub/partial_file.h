@@ -1,8 +1,8 @@
 // A blob on its way: bytes that arrive in any order, and the journal of those that are there, in one file.
 //
-//   blobs/<etag>.<random>.inferno.incomplete
+//   blobs/<etag>.<boot>-<pid>-<started>-<random>.inferno.incomplete
 //     [0, size)            the bytes, with holes
-//     from the next 4 KiB  who writes it, the size, and for each piece of 8 MiB how many bytes it has
+//     from the next 4 KiB  the size, and for each piece of 8 MiB how many bytes it has
 //
 // One file, because claiming what another run left behind must be one rename: two processes can never hold
 // the same one, even where locks do nothing. A name is claimed from a process that is gone, never from one

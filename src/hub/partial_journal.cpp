@@ -26,11 +26,10 @@ constexpr std::array<char, 16> magic = {'i', 'n', 'f', 'e', 'r', 'n', 'o', ' ',
 // As it stands in the file. Only the machine that wrote it reads it, or one of the same kind.
 struct Header {
   std::array<char, 16> magic;
-  std::uint64_t size, piece_bytes, pid, started;
+  std::uint64_t size, piece_bytes;
   std::array<char, 72> etag;
-  std::array<char, 40> boot;
 };
-static_assert(sizeof(Header) == 160);
+static_assert(sizeof(Header) == 104);
 
 std::uint64_t pieces(std::uint64_t size, std::uint64_t piece_bytes) {
   return size / piece_bytes + (size % piece_bytes != 0 ? 1 : 0);
@@ -70,8 +69,10 @@ std::uint64_t start_of(std::uint64_t pid) {
   const std::size_t after_name = text.rfind(')');
   if (after_name == std::string::npos) return 0;
   std::istringstream fields(text.substr(after_name + 1));  // from the third on
-  std::string skipped;
-  for (int number = 3; number < 22; ++number) fields >> skipped;
+  std::string state, skipped;
+  fields >> state;
+  if (state == "Z" || state == "X") return 0;  // dead, and its parent has not looked yet
+  for (int number = 4; number < 22; ++number) fields >> skipped;
   std::uint64_t started = 0;
   fields >> started;
   return started;
@@ -81,7 +82,7 @@ std::string boot_id() {
   std::ifstream in("/proc/sys/kernel/random/boot_id");
   std::string text;
   std::getline(in, text);
-  return text;
+  return text.substr(0, text.find('-'));
 }
 
 }  // namespace
@@ -89,6 +90,19 @@ std::string boot_id() {
 Owner Owner::of_this_process() {
   const auto pid = static_cast<std::uint64_t>(::getpid());
   return {.boot = boot_id(), .pid = pid, .started = start_of(pid)};
+}
+
+std::string Owner::signature() const {
+  return fmt::format("{}-{}-{}-{}", boot.empty() ? "0" : boot, pid, started, random_name().substr(0, 8));
+}
+
+std::optional<Owner> Owner::of_signature(const std::string& text) {
+  std::istringstream in(text);
+  Owner owner;
+  char dash = 0;
+  if (!std::getline(in, owner.boot, '-') || !(in >> owner.pid >> dash >> owner.started) || dash != '-')
+    return std::nullopt;
+  return owner;
 }
 
 bool Owner::is_gone(std::chrono::seconds untouched) const {
@@ -108,14 +122,12 @@ std::uint64_t Journal::offset() const {
 }
 
 std::optional<Journal> Journal::read(int descriptor, const std::string& etag, std::uint64_t size) {
-  Journal journal = {
-      .size = size, .piece_bytes = piece_bytes_for(size), .etag = etag, .owner = {}, .done = {}};
+  Journal journal = {.size = size, .piece_bytes = piece_bytes_for(size), .etag = etag, .done = {}};
   Header header{};
   if (!read_at(descriptor, journal.offset(), &header, sizeof header)) return std::nullopt;
   if (header.magic != magic || header.size != size || header.piece_bytes != journal.piece_bytes)
     return std::nullopt;
   if (unpadded(header.etag) != etag) return std::nullopt;
-  journal.owner = {.boot = unpadded(header.boot), .pid = header.pid, .started = header.started};
   journal.done.resize(pieces(size, journal.piece_bytes));
   const std::size_t bytes = journal.done.size() * sizeof(std::uint64_t);
   if (!read_at(descriptor, journal.offset() + sizeof header, journal.done.data(), bytes)) return std::nullopt;
@@ -126,14 +138,15 @@ std::optional<Journal> Journal::read(int descriptor, const std::string& etag, st
   return journal;
 }
 
+Journal Journal::of_whole(const std::string& etag, std::uint64_t size) {
+  Journal journal = {.size = size, .piece_bytes = piece_bytes_for(size), .etag = etag, .done = {}};
+  for (std::uint64_t at = 0; at < size; at += journal.piece_bytes)
+    journal.done.push_back(std::min(journal.piece_bytes, size - at));
+  return journal;
+}
+
 void Journal::write(int descriptor, const std::filesystem::path& path) const {
-  const Header header = {.magic = magic,
-                         .size = size,
-                         .piece_bytes = piece_bytes,
-                         .pid = owner.pid,
-                         .started = owner.started,
-                         .etag = padded<72>(etag),
-                         .boot = padded<40>(owner.boot)};
+  const Header header = {.magic = magic, .size = size, .piece_bytes = piece_bytes, .etag = padded<72>(etag)};
   // The progress first: a journal without its header is none.
   write_at(descriptor, offset() + sizeof header, done.data(), done.size() * sizeof(std::uint64_t), path);
   write_at(descriptor, offset(), &header, sizeof header, path);

@@ -82,6 +82,7 @@ struct State {
   Outcome outcome;
   std::size_t header_bytes = 0;
   std::exception_ptr thrown;
+  std::array<char, CURL_ERROR_SIZE> words{};  // libcurl's own about a failure
 
   void end(Trouble trouble, std::string detail) {
     outcome.trouble = trouble;
@@ -190,6 +191,7 @@ void configure(CURL* easy, const TransferOptions& options, State& state, const c
   lib.setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
   lib.setopt(easy, CURLOPT_BUFFERSIZE, receive_buffer);
   lib.setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+  lib.setopt(easy, CURLOPT_ERRORBUFFER, state.words.data());
   lib.setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
   lib.setopt(easy, CURLOPT_HEADERDATA, &state);
   lib.setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
@@ -244,7 +246,8 @@ void perform(TransferHandles& handles, State& state) {
   if (state.thrown || state.outcome.trouble != Trouble::none || code == CURLE_OK) return;
   const int status = state.outcome.response.status;
   const bool cut_short = code == CURLE_WRITE_ERROR && status >= 300;  // a long error page
-  if (!cut_short) state.end(trouble_of(code), curl().strerror(code));
+  const char* words = state.words[0] != '\0' ? state.words.data() : curl().strerror(code);
+  if (!cut_short) state.end(trouble_of(code), words);
 }
 
 }  // namespace

@@ -41,6 +41,8 @@ class Screen:
         count = int(arguments) if arguments.isdigit() else 1
         if kind == "A":
             self.row = max(0, self.row - count)
+        elif kind == "F":
+            self.row, self.column = max(0, self.row - count), 0
         elif kind == "C":
             self.column += count
         elif kind == "F":

@@ -1,4 +1,6 @@
 // For LD_PRELOAD: locks that everybody gets, as on file systems that only pretend to have them.
 #include <sys/file.h>
 
-extern "C" int flock(int /*file*/, int /*operation*/) noexcept { return 0; }
+extern "C" int flock(int /*file*/, int /*operation*/) noexcept {
+  return 0;
+}

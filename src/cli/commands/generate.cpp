@@ -10,6 +10,8 @@
 #include "cli/batch_run.h"
 #include "cli/command.h"
 #include "cli/model_choice.h"
+#include "cli/model_offer.h"
+#include "cli/model_resolution.h"
 #include "cli/printable.h"
 #include "cli/read_file.h"
 #include "cli/standard_input.h"
@@ -24,7 +26,7 @@ constexpr int interrupted_code = 130;
 
 struct GenerateOptions {
   std::string model, argument, prompt, file, batch, output, system;
-  bool has_argument = false, has_prompt = false, chat = false, json = false;
+  bool has_argument = false, has_prompt = false, chat = false, json = false, yes = false;
   std::optional<bool> stream;
   int parallel = 16;
   TextRequest request;
@@ -148,7 +150,10 @@ void run(GenerateOptions& options) {
   // The prompt first: a mistake there should not cost the time to load a model.
   std::optional<TextRequest> request;
   if (!is_batch) request = request_of(options);
-  const ChosenModel chosen = choose_model(options.model, models_here(Environment::of_process()));
+  const Environment environment = Environment::of_process();
+  options.model = known_name(options.model, environment);
+  offer_download(options.model, options.yes, environment);
+  const ChosenModel chosen = choose_model(options.model, models_here(environment));
   if (options.model.empty()) {
     fmt::print(stderr, "model: {}, since none was named (-m MODEL)\n", printable(chosen.name));
   }
@@ -169,6 +174,7 @@ void add_input_options(CLI::App& command, GenerateOptions& options) {
       ->check([](const std::string& name) {
         return name.empty() ? "expected a model, found an empty name" : "";
       });
+  command.add_flag("-y,--yes", options.yes, "download a model that is not here without asking");
   command.add_flag("--chat", options.chat, "the prompt is a message, put into the model's chat template");
   command.add_option("--system", options.system, "the system prompt; implies --chat");
   command.add_option("--reasoning-effort", options.request.reasoning_effort,

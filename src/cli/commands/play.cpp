@@ -2,6 +2,8 @@
 #include "cli/play/session.h"
 
 #include "cli/command.h"
+#include "cli/model_offer.h"
+#include "cli/model_resolution.h"
 #include "cli/terminal/write_out.h"
 
 namespace inferno::command {
@@ -10,6 +12,8 @@ namespace {
 void run(play::PlayOptions options) {
   terminal::ignore_closed_pipes();
   const Environment environment = Environment::of_process();
+  options.model = known_name(options.model, environment);
+  offer_download(options.model, options.yes, environment);
   play::Console console(environment);
   play::Session session(std::move(options), console, models_here(environment));
   if (const int code = session.run()) throw CLI::RuntimeError(code);
@@ -21,6 +25,7 @@ void play(CLI::App& app) {
   CLI::App* command = app.add_subcommand("play", "Talk with a model in the terminal");
   const auto options = std::make_shared<play::PlayOptions>();
   command->add_option("MODEL,-m,--model", options->model, std::string(model_help));
+  command->add_flag("-y,--yes", options->yes, "download a model that is not here without asking");
   command->add_option("--system", options->system, "the system prompt");
   command->add_option("--reasoning-effort", options->request.reasoning_effort, "low, medium or high");
   add_switch(*command, "--think,!--no-think", options->request.think, "reason before answering, or not");

@@ -136,7 +136,8 @@ void verify_all(const Environment& environment, Tally& tally) {
     verify_ollama(model, tally);
 }
 
-void verify_one(const std::string& name, const Environment& environment, Tally& tally) {
+void verify_one(const std::string& given, const Environment& environment, Tally& tally) {
+  const std::string name = known_name(given, environment);
   const std::vector<FoundModel> found = models_here(environment);
   const FoundModel* model = find_model(name, found);
   if (model != nullptr && model->place == "Ollama") return verify_ollama(*model, tally);

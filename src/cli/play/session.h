@@ -22,6 +22,7 @@ struct PlayOptions {
   TextRequest request;                  // sampling and thinking; the prompt is typed
   std::optional<bool> shows_reasoning;  // nullopt: on a terminal
   bool shows_stats = true;
+  bool yes = false;  // a model that is not here is downloaded without asking
 };
 
 // A setting that would have no effect is not taken.

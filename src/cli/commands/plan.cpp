@@ -1,0 +1,226 @@
+// `inferno plan`: whether a model runs here, how, and how fast, before a byte of its weights is downloaded.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "backend/cpu/bandwidth.h"
+#include "cli/command.h"
+#include "cli/describe_spec.h"
+#include "cli/hub_environment.h"
+#include "cli/memory_plan.h"
+#include "cli/model_choice.h"
+#include "cli/model_options.h"
+#include "cli/model_resolution.h"
+#include "cli/printable.h"
+#include "cli/remote_headers.h"
+
+namespace inferno::command {
+namespace {
+
+struct PlanOptions {
+  std::string model;
+  MemoryWish wish;
+  DeviceOptions device;
+  bool json = false;
+};
+
+// Where the headers come from: this machine, or the hub.
+struct PlanSource {
+  std::string name;
+  std::filesystem::path path;
+  std::optional<RemoteModel> remote = {};
+};
+
+PlanSource find_source(const std::string& given, const Environment& environment) {
+  const std::string wanted = known_name(given, environment);
+  std::error_code status;
+  if (std::filesystem::exists(wanted, status)) return {wanted, wanted};
+  const std::vector<FoundModel> found = models_here(environment);
+  const FoundModel* here = find_model(wanted, found);
+  const bool is_whole = here != nullptr && here->is_complete();
+  const hub::HubSettings settings = hub_settings(environment);
+  const hub::ParsedName parsed = hub::parse_model_name(wanted, settings.endpoint);
+  const auto* asked = std::get_if<hub::ModelName>(&parsed);
+  const hub::ModelName name = here != nullptr && here->cached ? here->cached->name
+                              : asked != nullptr              ? *asked
+                                                              : hub::ModelName{};
+  if (is_whole || name.organisation.empty() || settings.is_offline()) {
+    ResolvedModel resolved = resolve_model(wanted, environment);
+    return {resolved.name, resolved.path};
+  }
+  hub::HubClient client(settings);
+  RemoteModel remote = fetch_headers(client, name);
+  std::filesystem::path path = remote.path;
+  hub::ModelName full = name;
+  if (full.quant.empty())
+    full.quant = remote.selection.format == hub::ModelFormat::gguf ? remote.selection.quant : "";
+  return {full.text(), std::move(path), std::move(remote)};
+}
+
+// What decoding reaches of the bandwidth that is measured: docs/benchmarks.md.
+double usual_share(const DeviceInfo& device) {
+  return device.kernels.starts_with("sm_") ? 0.6 : 0.9;
+}
+
+double bandwidth_of(Backend& backend) {
+  constexpr std::size_t gibibyte = std::size_t{1} << 30;
+  const double of_device = backend.read_bandwidth();
+  if (of_device > 0.0) return of_device;
+  // Where memory is short, a figure that caches may flatter is better than none.
+  const DeviceInfo device = backend.info();
+  return cpu::read_bandwidth(device.threads, device.free_bytes > 4 * gibibyte ? gibibyte : gibibyte / 8);
+}
+
+int usable_context(const MemoryPlan& plan) {
+  return std::min(plan.context, plan.most_context);
+}
+
+// Other versions of a model that would fit, the best first.
+std::vector<std::string> smaller_versions(const PlanSource& source, const MemoryPlan& plan) {
+  std::vector<std::string> fitting;
+  if (!source.remote) return fitting;
+  std::vector<std::pair<std::uint64_t, std::string>> sizes;
+  for (const auto& parts : hub::gguf_models(source.remote->listing)) {
+    std::uint64_t bytes = 0;
+    for (const hub::HubFile& part : parts) bytes += part.size;
+    const std::string quant = hub::select_files(parts).quant;
+    if (!quant.empty() && bytes + plan.workspace < plan.available) sizes.emplace_back(bytes, quant);
+  }
+  std::sort(sizes.rbegin(), sizes.rend());
+  for (const auto& [bytes, quant] : sizes) {
+    fitting.push_back(fmt::format("{}:{} ({})", source.remote->info.id, quant, human_size(bytes)));
+    if (fitting.size() == 3) break;
+  }
+  return fitting;
+}
+
+std::string advice(const PlanSource& source, const MemoryPlan& plan) {
+  if (plan.most_context > 0) {
+    std::string commands = source.remote ? fmt::format("inferno download {}\n", source.name) : "";
+    const bool is_reduced = usable_context(plan) < plan.model_context;
+    commands += fmt::format("inferno play {}{}", source.name,
+                            is_reduced ? fmt::format(" --context {}", usable_context(plan)) : "");
+    return commands;
+  }
+  const std::vector<std::string> smaller = smaller_versions(source, plan);
+  if (!smaller.empty()) return fmt::format("a smaller version: {}", fmt::join(smaller, ", "));
+  const auto quantized = static_cast<std::uint64_t>(static_cast<double>(plan.parameters) * 4.5 / 8);
+  if (quantized + plan.workspace < plan.available) {
+    return fmt::format(
+        "a smaller version: in q4_k it would take about {} (inferno search NAME --format gguf)",
+        human_size(quantized));
+  }
+  return "a machine with more memory, or a smaller model: inferno search --fits";
+}
+
+Json as_json(const PlanSource& source, const MemoryPlan& plan, const DeviceInfo& device, double bandwidth) {
+  const auto speed = [&](int depth) {
+    return usual_share(device) * bandwidth /
+           static_cast<double>(std::max<std::uint64_t>(plan.read_per_token(depth), 1));
+  };
+  Json json = {{"model", source.name},
+               {"remote", source.remote.has_value()},
+               {"parameters", plan.parameters},
+               {"weights", plan.weights},
+               {"cache", plan.cache},
+               {"workspace", plan.workspace},
+               {"total", plan.total()},
+               {"context", plan.context},
+               {"batch", plan.batch},
+               {"model_context", plan.model_context},
+               {"most_context", plan.most_context},
+               {"fits", plan.fits()},
+               {"device", device.name},
+               {"available", plan.available},
+               {"bandwidth", bandwidth},
+               {"read_per_token", plan.read_per_token(0)},
+               {"tokens_per_second", speed(0)},
+               {"tokens_per_second_at_context", speed(usable_context(plan))}};
+  if (source.remote) {
+    json["commit"] = source.remote->info.commit;
+    json["download_bytes"] = source.remote->selection.bytes();
+    json["fetched"] = source.remote->fetched;
+  }
+  return json;
+}
+
+std::string billions(std::uint64_t count) {
+  const auto value = static_cast<double>(count);
+  return value >= 1e9 ? fmt::format("{:.1f} B", value / 1e9) : fmt::format("{:.1f} M", value / 1e6);
+}
+
+void print_page(const PlanSource& source, const MemoryPlan& plan, const Json& facts) {
+  if (source.remote) {
+    fmt::print("{} at {}: a download of {}; {} of headers were read\n", printable(source.name),
+               source.remote->info.commit.substr(0, 12), human_size(source.remote->selection.bytes()),
+               human_size(source.remote->fetched));
+  } else {
+    fmt::print("{}\n", printable(source.name));
+  }
+  const auto line = [](std::string_view what, const std::string& size, const std::string& more) {
+    fmt::print("{:<11}{:>12}{}{}\n", what, size, more.empty() ? "" : "  ", more);
+  };
+  line("weights", human_size(plan.weights), fmt::format("{} parameters", billions(plan.parameters)));
+  line("cache", human_size(plan.cache),
+       fmt::format("context of {} tokens, {} at once", plan.context, plan.batch));
+  line("workspace", human_size(plan.workspace), "");
+  line("total", human_size(plan.total()),
+       fmt::format("{} has {} free", printable(facts["device"].get<std::string>()),
+                   human_size(plan.available)));
+  if (plan.most_context == 0) {
+    line("fits", "no",
+         fmt::format("the weights and a first block of cache need more than the {} that are free",
+                     human_size(plan.available)));
+  } else if (!plan.fits()) {
+    line("fits", "partly", fmt::format("with a context of {} of {} tokens", plan.most_context, plan.context));
+  } else {
+    line("fits", "yes",
+         plan.context < plan.model_context ? fmt::format("up to a context of {}", plan.most_context)
+                                           : "with its whole context");
+  }
+  if (plan.most_context > 0) {
+    line("speed", fmt::format("{:.0f} tok/s", facts["tokens_per_second"].get<double>()),
+         fmt::format("expected for one sequence, {:.0f} with a full cache: a token reads {}, and {:.1f} GB/s "
+                     "were measured",
+                     facts["tokens_per_second_at_context"].get<double>(), human_size(plan.read_per_token(0)),
+                     facts["bandwidth"].get<double>() / 1e9));
+  }
+  fmt::print("next:\n{}\n", printable(advice(source, plan)));
+}
+
+void run(const PlanOptions& options) {
+  const PlanSource source = find_source(options.model, Environment::of_process());
+  const auto checkpoint = open_checkpoint(source.path);
+  const ModelPlan model = describe_model(*checkpoint);
+  const auto backend = make_backend(options.device);
+  const MemoryPlan plan = plan_memory(*checkpoint, model, *backend, options.wish);
+  const Json facts = as_json(source, plan, backend->info(), bandwidth_of(*backend));
+  if (options.json) {
+    fmt::print("{}\n", facts.dump(2, ' ', false, Json::error_handler_t::replace));
+  } else {
+    print_page(source, plan, facts);
+  }
+}
+
+}  // namespace
+
+void plan(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("plan", "Say whether and how a model runs here, before downloading it");
+  const auto options = std::make_shared<PlanOptions>();
+  command->add_option("MODEL", options->model, std::string(model_help))->required();
+  command
+      ->add_option("-c,--context", options->wish.context, "tokens of prompt and answer; 0: the model's own")
+      ->check(CLI::Range(0, 1 << 30))
+      ->capture_default_str();
+  command->add_option("-b,--batch", options->wish.batch, "sequences at once")
+      ->check(CLI::Range(1, 512))
+      ->capture_default_str();
+  add_device_options(*command, options->device);
+  command->add_flag("--json", options->json, "print JSON");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace inferno::command

@@ -1,0 +1,71 @@
+// `inferno search`: models on the hub, with what they would take here, in one request.
+#include <fmt/format.h>
+
+#include <map>
+
+#include "cli/command.h"
+#include "cli/hub_environment.h"
+#include "cli/search_results.h"
+
+namespace inferno::command {
+namespace {
+
+struct SearchOptions {
+  std::string query, author, format;
+  hub::Sort sort = hub::Sort::downloads;
+  int limit = 20;
+  bool fits = false, json = false;
+};
+
+void run(const SearchOptions& options) {
+  hub::HubClient client(hub_settings(Environment::of_process()));
+  hub::SearchQuery query = {.text = options.query,
+                            .author = options.author,
+                            .filters = {"text-generation"},
+                            .sort = options.sort,
+                            .limit = options.limit};
+  if (!options.format.empty()) query.filters.push_back(options.format);
+  const HomeMemory home = home_memory();
+  std::vector<SearchResult> results;
+  for (const hub::FoundOnHub& found : client.search(query)) {
+    SearchResult result = judge(found, home);
+    if (options.fits && !result.fits.value_or(false)) continue;
+    results.push_back(std::move(result));
+    if (static_cast<int>(results.size()) == options.limit) break;
+  }
+  if (options.json) {
+    fmt::print("{}", search_json(results));
+  } else if (results.empty()) {
+    fmt::print(stderr, "no model answers to that{}\n", options.fits ? " and fits this machine" : "");
+  } else {
+    fmt::print("{}", search_table(results, home));
+    fmt::print(stderr, "inferno plan MODEL says more about one of them; inferno download MODEL fetches it\n");
+  }
+}
+
+}  // namespace
+
+void search(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("search", "Search the hub for models, and see which fit this machine");
+  const auto options = std::make_shared<SearchOptions>();
+  command->add_option("QUERY", options->query, "words of a model's name")->required();
+  command->add_option("--author", options->author, "only models of this organization or user");
+  command->add_option("--format", options->format, "only models in this format")
+      ->check(CLI::IsMember({"gguf", "safetensors"}));
+  const std::map<std::string, hub::Sort> sorts = {{"downloads", hub::Sort::downloads},
+                                                  {"likes", hub::Sort::likes},
+                                                  {"trending", hub::Sort::trending},
+                                                  {"updated", hub::Sort::updated}};
+  command->add_option("--sort", options->sort, "what comes first; downloads when not given")
+      ->transform(CLI::CheckedTransformer(sorts))
+      ->option_text("downloads|likes|trending|updated");
+  command->add_option("--limit", options->limit, "so many models at most")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_flag("--fits", options->fits, "only models that fit this machine");
+  command->add_flag("--json", options->json, "print JSON");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace inferno::command
