@@ -13,6 +13,8 @@
 
 namespace {
 
+std::atomic<long> steps = 0;
+
 long chosen_step() {
   const char* text = std::getenv("KILLED_AT_STEP");
   return text == nullptr ? 0 : std::atol(text);
@@ -28,7 +30,6 @@ void note(const char* name) {
 
 template <typename Function, typename... Arguments>
 int step(const char* name, Arguments... arguments) {
-  static std::atomic<long> steps{0};
   static const long chosen = chosen_step();
   const auto real = reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
   const long number = steps.fetch_add(1) + 1;
