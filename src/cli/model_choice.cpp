@@ -27,7 +27,10 @@ std::string human_size(std::uint64_t bytes) {
 ChosenModel choose_model(const std::string& wanted, const std::vector<FoundModel>& found) {
   if (!wanted.empty()) {
     std::error_code status;
-    if (std::filesystem::exists(wanted, status)) return {wanted, wanted};
+    if (std::filesystem::exists(wanted, status)) {
+      require_whole(wanted);
+      return {wanted, wanted};
+    }
     return {wanted, require_model(wanted, found).path};
   }
   const bool has_builtin = !found.empty() && found.back().path.empty();

@@ -48,6 +48,9 @@ std::vector<FoundModel> models_in_folder(const fs::path& folder, const std::stri
     const auto& missing = model.missing;
     return std::find(missing.begin(), missing.end(), "config.json") != missing.end();
   });
+  if (hub::has_unfinished_download(folder)) {
+    for (hub::StoredModel& model : stored) model.missing.push_back("what a download has not finished");
+  }
   std::vector<FoundModel> found;
   for (hub::StoredModel& model : stored) {
     const bool is_alone = stored.size() == 1 && !name.empty();
@@ -84,11 +87,7 @@ void search_cache(const fs::path& cache, std::vector<FoundModel>& found) {
       scraps.cached = hub::CachedModel{repository.name, "", {}, {}};
       found.push_back(std::move(scraps));
     }
-    for (hub::CachedModel& model : repository.models) {
-      FoundModel one = found_model(model.name.text(), "hub cache", model.stored);
-      one.cached = std::move(model);
-      found.push_back(std::move(one));
-    }
+    for (hub::CachedModel& model : repository.models) found.push_back(cached_model(std::move(model)));
   }
 }
 
@@ -108,6 +107,12 @@ void search_ollama(const fs::path& store, std::vector<FoundModel>& found) {
 }
 
 }  // namespace
+
+FoundModel cached_model(hub::CachedModel model) {
+  FoundModel one = found_model(model.name.text(), "hub cache", model.stored);
+  one.cached = std::move(model);
+  return one;
+}
 
 ModelPlaces model_places(const Environment& environment) {
   ModelPlaces places = {.folders = environment.model_folders()};

@@ -40,6 +40,8 @@ ModelPlaces model_places(const Environment& environment);
 // over.
 std::vector<FoundModel> find_models(const ModelPlaces& places);
 
+FoundModel cached_model(hub::CachedModel model);
+
 // find_models() of the environment's places, and the built-in model last.
 std::vector<FoundModel> models_here(const Environment& environment);
 

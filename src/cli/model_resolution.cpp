@@ -146,6 +146,31 @@ void require_complete(const FoundModel& model) {
                     : command});
 }
 
+void require_whole(const fs::path& path) {
+  fs::path whole = fs::absolute(path).lexically_normal();
+  if (!whole.has_filename()) whole = whole.parent_path();
+  if (whole.extension() == ".incomplete") {
+    fail(ErrorKind::not_found, fmt::format("{}: a part of a file, left by a download", path.string()),
+         {.why = {}, .next = "run the download again, and give the model's name"});
+  }
+  if (hub::has_unfinished_download(whole)) {
+    fail(ErrorKind::not_found, fmt::format("{}: a download into this folder has not finished", path.string()),
+         {.why = {}, .next = fmt::format("inferno download MODEL --local-dir {}", path.string())});
+  }
+  // .../models--org--name/snapshots/<commit>/...
+  for (fs::path at = whole; at.has_relative_path(); at = at.parent_path()) {
+    const fs::path repository = at.parent_path().parent_path();
+    if (at.parent_path().filename() != "snapshots" || !hub::id_of_folder(repository.filename().string()))
+      continue;
+    const auto scanned = hub::scan_repository(repository.parent_path(), repository.filename().string());
+    if (!scanned) return;
+    for (const hub::CachedModel& model : scanned->models) {
+      if (model.commit == at.filename() && model.stored.path == whole) require_complete(cached_model(model));
+    }
+    return;
+  }
+}
+
 const FoundModel& require_model(const std::string& name, std::span<const FoundModel> found) {
   const FoundModel* model = find_model(name, found);
   if (model == nullptr) fail_not_here(name, found);
@@ -155,7 +180,10 @@ const FoundModel& require_model(const std::string& name, std::span<const FoundMo
 
 ResolvedModel resolve_model(const std::string& name, const Environment& environment) {
   std::error_code status;
-  if (fs::exists(name, status)) return {name, name};
+  if (fs::exists(name, status)) {
+    require_whole(name);
+    return {name, name};
+  }
   if (name == builtin_name) return {name, builtin_model(environment)};
   const std::vector<FoundModel> found = models_here(environment);
   const FoundModel& model = require_model(known_name(name, environment), found);

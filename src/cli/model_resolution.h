@@ -32,8 +32,12 @@ const FoundModel& require_model(const std::string& name, std::span<const FoundMo
 // Error{not_found} with what is missing and `inferno download …`, unless the model is whole.
 void require_complete(const FoundModel& model);
 
-// A path that is there is taken as it is, "builtin" is unpacked, and everything else is required of this
-// machine.
+// Whether a path that a user gives may be loaded: Error{not_found} for a partial file, a partial snapshot of
+// a hub's cache, and a folder into which a download has not finished.
+void require_whole(const std::filesystem::path& path);
+
+// A path that is there is taken when it is whole, "builtin" is unpacked, and everything else is required of
+// this machine.
 ResolvedModel resolve_model(const std::string& name, const Environment& environment);
 
 // The name of a model for people, where all that is known is its path: "org/name" for a snapshot of the hub's

@@ -113,15 +113,15 @@ RemoteModel fetch_headers(hub::HubClient& client, const hub::ModelName& name) {
   model.listing = client.tree(model.info.id, model.info.commit);
   model.selection = hub::select_files(model.listing, {.quant = name.quant, .path = name.path});
   model.folder = std::make_unique<TemporaryFolder>();
-  model.path = model.folder->path();
+  const fs::path home = model.folder->path() / name.name;  // so that errors name the model
+  model.path = home;
   for (const hub::HubFile& file : model.selection.taken) {
     const bool is_tensors = file.path.ends_with(".safetensors"), is_gguf = hub::is_gguf(file.path);
     if (!is_tensors && !is_gguf && !is_needed(file.path)) continue;
     const RemoteFile source(client, model.info.id, model.info.commit, file);
     if (is_gguf) {
       read_gguf_header(source, file.path);
-      if (hub::read_gguf_name(file.path).part == 1)
-        model.path = model.folder->path() / hub::safe_path(file.path);
+      if (hub::read_gguf_name(file.path).part == 1) model.path = home / hub::safe_path(file.path);
     } else if (is_tensors) {
       const std::uint64_t header = safetensors_header_bytes(source);
       source.extend(std::min(file.size, header > largest_header ? largest_header + 1 : header + 8));
@@ -129,7 +129,7 @@ RemoteModel fetch_headers(hub::HubClient& client, const hub::ModelName& name) {
       source.extend(std::min(file.size, largest_text));
     }
     model.fetched += source.start().size();
-    write_sparse(model.folder->path() / hub::safe_path(file.path), source.start(), file.size);
+    write_sparse(home / hub::safe_path(file.path), source.start(), file.size);
   }
   return model;
 }

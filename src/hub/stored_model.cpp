@@ -151,6 +151,13 @@ std::vector<PresentFile> files_below(const fs::path& folder, int deepest) {
   return files;
 }
 
+bool has_unfinished_download(const fs::path& folder) {
+  for (const PresentFile& file : files_below(folder / ".cache/huggingface/download", 4)) {
+    if (file.path.ends_with(".incomplete")) return true;
+  }
+  return false;
+}
+
 std::vector<StoredModel> models_in(const FolderFacts& facts) {
   Present present;
   for (const PresentFile& file : facts.present) present.emplace(file.path, &file);

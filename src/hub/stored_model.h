@@ -41,6 +41,10 @@ struct StoredModel {
 // whatever cannot be read.
 std::vector<PresentFile> files_below(const std::filesystem::path& folder, int deepest);
 
+// Whether a download with --local-dir, ours or of Hugging Face's tools, left something unfinished in this
+// folder.
+bool has_unfinished_download(const std::filesystem::path& folder);
+
 // What is known about a folder. `listing` is all that belongs to the model, when that is known; without it
 // the index of shards and the numbers in names say what should be there.
 struct FolderFacts {

@@ -98,6 +98,7 @@ class List(Models):
         refused = self.run_it("inspect", "gpt-oss-20b", code=3, **OFFLINE)
         self.assertIn("only a part of this model is here", refused.err)
         self.assertIn("inferno download openai/gpt-oss-20b", refused.err)
+        self.assertIn("only a part of this model is here", self.run_it("inspect", weights.parent, code=3).err)
         table = self.run_it("list").out
         self.assertRegex(table, r"(?m)^openai/gpt-oss-20b +safetensors +[\d.]+ kB +\d{4}-\d\d-\d\d +hub cache +partial, of ")
 
@@ -120,6 +121,18 @@ class List(Models):
             self.assertEqual(self.run_it("generate", "Hi", "-m", name, *ONE_TOKEN).out, wanted, name)
         self.assertIn("right", self.run_it("verify", "tiny:1m").out)
         self.assertIn("only read", self.run_it("rm", "tiny:1m", "--yes", code=4).err)
+
+
+    def test_takes_no_part_of_a_download_for_a_model(self):
+        whole = self.gguf.files()["tiny-Q8_0.gguf"].location.read_bytes()
+        (self.home / "x.inferno.incomplete").write_bytes(whole)
+        self.run_it("inspect", "x.inferno.incomplete", code=3)
+        folder = self.home / "models/mine"
+        self.download("--local-dir", folder)
+        self.run_it("inspect", folder)
+        (folder / ".cache/huggingface/download/x.incomplete").write_bytes(b"")
+        self.assertIn("has not finished", self.run_it("inspect", folder, code=3).err)
+        self.assertFalse(self.names(INFERNO_MODELS=str(self.home / "models"))["mine"]["complete"])
 
 
 class Rm(Models):

@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/describe_spec.h"
 #include "cli/hub_environment.h"
+#include "cli/interruptible.h"
 #include "cli/memory_plan.h"
 #include "cli/model_choice.h"
 #include "cli/model_options.h"
@@ -36,7 +37,10 @@ struct PlanSource {
 PlanSource find_source(const std::string& given, const Environment& environment) {
   const std::string wanted = known_name(given, environment);
   std::error_code status;
-  if (std::filesystem::exists(wanted, status)) return {wanted, wanted};
+  if (std::filesystem::exists(wanted, status)) {
+    require_whole(wanted);
+    return {wanted, wanted};
+  }
   const std::vector<FoundModel> found = models_here(environment);
   const FoundModel* here = find_model(wanted, found);
   const bool is_whole = here != nullptr && here->is_complete();
@@ -50,8 +54,12 @@ PlanSource find_source(const std::string& given, const Environment& environment)
     ResolvedModel resolved = resolve_model(wanted, environment);
     return {resolved.name, resolved.path};
   }
-  hub::HubClient client(settings);
-  RemoteModel remote = fetch_headers(client, name);
+  hub::HubClient client(settings, [] { return StopSignals::came() != 0; });
+  RemoteModel remote;
+  {
+    const StopSignals signals;
+    run_interruptibly([&] { remote = fetch_headers(client, name); }, [] {}, [] {});
+  }
   std::filesystem::path path = remote.path;
   hub::ModelName full = name;
   if (full.quant.empty())

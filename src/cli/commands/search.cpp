@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/hub_environment.h"
+#include "cli/interruptible.h"
 #include "cli/search_results.h"
 
 namespace inferno::command {
@@ -18,7 +19,7 @@ struct SearchOptions {
 };
 
 void run(const SearchOptions& options) {
-  hub::HubClient client(hub_settings(Environment::of_process()));
+  hub::HubClient client(hub_settings(Environment::of_process()), [] { return StopSignals::came() != 0; });
   hub::SearchQuery query = {.text = options.query,
                             .author = options.author,
                             .filters = {"text-generation"},
@@ -26,8 +27,13 @@ void run(const SearchOptions& options) {
                             .limit = options.limit};
   if (!options.format.empty()) query.filters.push_back(options.format);
   const HomeMemory home = home_memory();
+  std::vector<hub::FoundOnHub> all;
+  {
+    const StopSignals signals;
+    run_interruptibly([&] { all = client.search(query); }, [] {}, [] {});
+  }
   std::vector<SearchResult> results;
-  for (const hub::FoundOnHub& found : client.search(query)) {
+  for (const hub::FoundOnHub& found : all) {
     SearchResult result = judge(found, home);
     if (options.fits && !result.fits.value_or(false)) continue;
     results.push_back(std::move(result));

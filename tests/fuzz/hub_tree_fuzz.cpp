@@ -1,0 +1,27 @@
+// F16: the tree of a commit, and which of its files are taken. No name that is taken leads anywhere else.
+#include <set>
+
+#include "fuzz/guard.h"
+#include "hub/safe_path.h"
+#include "hub/stored_model.h"
+#include "hub/tree_file.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace inferno;
+  const auto tree = hub::parse_tree(fuzz::text(data, size));
+  if (!tree) return 0;
+  hub::models_in({.folder = "/nowhere", .present = {}, .listing = *tree, .bytes_elsewhere = {}});
+  for (const char* pattern : {"", "*"}) {
+    hub::SelectionRules rules;
+    if (*pattern != '\0') rules.include = {pattern};
+    try {
+      std::set<std::string> taken;
+      for (const hub::HubFile& file : hub::select_files(*tree, rules).taken) {
+        if (!hub::unsafe_because(file.path).empty() || !taken.insert(file.path).second) std::abort();
+      }
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::internal || error.kind() == ErrorKind::io) std::abort();
+    }
+  }
+  return 0;
+}
