@@ -1,5 +1,6 @@
 """D9: eight processes, one model: crowd_test.py INFERNO BROKEN_LOCKS     INFERNO_HUB_TRIALS=500 for a release"""
 import os
+import signal
 import sys
 
 import scene
@@ -41,9 +42,16 @@ class Crowd(Scene):
                 return int(lines.read().split("wchar: ")[1].split()[0])
 
         def kill_the_busy():
-            # Only the process that holds the lock has written anything.
-            scene.kill(max(started, key=written))
+            # Only the process that holds the lock has written anything. The others wait while we count.
+            busy = max(started, key=written)
+            others = [one for one in started if one is not busy]
+            for other in others:
+                scene.kill(other, signal.SIGSTOP)
+            scene.kill(busy)
+            busy.wait()
             self.held, self.before = self.bytes_on_disk(), self.hub.body_bytes()
+            for other in others:
+                scene.kill(other, signal.SIGCONT)
 
         self.hub.watch.after(self.total // 2, kill_the_busy)
         codes = sorted(self.end(process).code for process in started)
