@@ -13,6 +13,8 @@ namespace {
 constexpr std::chrono::milliseconds patience{100};
 constexpr std::chrono::milliseconds others_patience{200};
 constexpr std::uint64_t overhead = 1 << 20;  // journals, folders and links
+constexpr int first_connections = 2;
+constexpr double fast_connection = 100e6;  // bytes a second
 constexpr std::uint64_t first_request = std::uint64_t{8} << 20;
 
 std::string in_gigabytes(std::uint64_t bytes) {
@@ -99,11 +101,12 @@ void Download::Work::run() {
   for (const auto& file : files_) {
     if (file->state == FileState::verifying) finish(*file);
   }
+  started_ = std::chrono::steady_clock::now();
   std::vector<std::thread> connections;
   for (int job = 0; job < jobs_; ++job) {
-    connections.emplace_back([this] {
+    connections.emplace_back([this, job] {
       try {
-        connect_and_work();
+        connect_and_work(job);
       } catch (...) {
         stop(std::current_exception());
       }
@@ -119,7 +122,30 @@ void Download::Work::run() {
   if (is_cancelled_ && is_cancelled_()) fail(ErrorKind::network, "interrupted");
 }
 
-void Download::Work::connect_and_work() {
+// Two connections begin at once, the others one after another, and only as long as each brings little: many
+// help where every one is slow, and cost where one fills the line.
+bool Download::Work::is_wanted(int index) {
+  std::unique_lock lock(mutex_);
+  while (!is_over()) {
+    std::uint64_t fetched = 0;
+    bool is_finished = true;
+    for (const auto& file : files_) {
+      fetched += file->fetched;
+      is_finished = is_finished && file->state == FileState::finished;
+    }
+    if (is_finished) return false;
+    const auto time = std::chrono::steady_clock::now() - started_;
+    const double rate =
+        static_cast<double>(fetched) / std::max(std::chrono::duration<double>(time).count(), 1e-3);
+    if (index < first_connections) return true;
+    if (time >= (index - first_connections + 1) * patience && rate < index * fast_connection) return true;
+    changed_.wait_for(lock, patience);
+  }
+  return false;
+}
+
+void Download::Work::connect_and_work(int index) {
+  if (!is_wanted(index)) return;
   std::optional<HttpClient> http;
   std::uint64_t wanted = first_request;
   while (auto task = next_task(wanted)) {

@@ -52,7 +52,8 @@ class Download::Work {
 
  private:
   // The connections.
-  void connect_and_work();
+  void connect_and_work(int index);
+  bool is_wanted(int index);  // waits; false when there is nothing left to join
   std::optional<Task> next_task(std::uint64_t wanted);
   std::optional<Task> task_of(FileWork& file, std::uint64_t wanted);
   void open(FileWork& file);
@@ -84,6 +85,7 @@ class Download::Work {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::unique_ptr<FileWork>> files_;
+  std::chrono::steady_clock::time_point started_{};
   std::atomic<bool> is_stopped_ = false;
   std::exception_ptr failure_;
 };

@@ -40,6 +40,10 @@ Note read_note(const fs::path& path) {
   return note;
 }
 
+double modified(const struct stat& status) {
+  return static_cast<double>(status.st_mtim.tv_sec) + static_cast<double>(status.st_mtim.tv_nsec) / 1e9;
+}
+
 }  // namespace
 
 class FolderPlacing : public ModelPlacing {
@@ -90,7 +94,7 @@ class FolderPlacing : public ModelPlacing {
     if (::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
     if (static_cast<std::uint64_t>(status.st_size) != file.size) return false;
     const Note note = read_note(note_path(file));
-    if (note.etag == file.etag() && static_cast<double>(status.st_mtime) <= note.time + 1) return true;
+    if (note.etag == file.etag() && modified(status) <= note.time) return true;
     return digest_of_file(path, file.etag()) == file.etag();
   }
 
@@ -100,7 +104,7 @@ class FolderPlacing : public ModelPlacing {
     if (before.commit == plan_.info.commit && before.etag == file.etag()) {
       struct stat status{};
       const bool is_known = ::stat((folder_ / safe_path(file.path)).c_str(), &status) == 0;
-      if (is_known && static_cast<double>(status.st_mtime) <= before.time + 1) return;
+      if (is_known && modified(status) <= before.time) return;
     }
     make_folders_beneath(folder_, path.parent_path().lexically_relative(folder_));
     const double now =
