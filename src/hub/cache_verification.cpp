@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "hub/digest.h"
+#include "hub/safe_path.h"
 #include "hub/tree_file.h"
 
 namespace inferno::hub {
@@ -57,6 +58,16 @@ std::optional<std::vector<VerifiedFile>> verify_model(const RepositoryLayout& la
     files.back().path = path;
   }
   return files;
+}
+
+std::error_code discard(const RepositoryLayout& layout, const CachedModel& model, const VerifiedFile& file) {
+  std::error_code problem;
+  const fs::path home = fs::canonical(layout.folder(), problem);
+  if (problem) return problem;
+  const bool is_ours =
+      !file.file.lexically_relative(home).empty() && *file.file.lexically_relative(home).begin() != "..";
+  fs::remove(is_ours ? file.file : layout.snapshots() / model.commit / safe_path(file.path), problem);
+  return problem;
 }
 
 }  // namespace inferno::hub

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "hub/cache_scan.h"
@@ -34,6 +35,10 @@ using VerifyProgress = std::function<bool(std::uint64_t bytes)>;
 std::optional<std::vector<VerifiedFile>> verify_model(const RepositoryLayout& layout,
                                                       const CachedModel& model,
                                                       const VerifyProgress& progress);
+
+// Takes a wrong file away, so that nothing finds it under its name again: the blob, or, where a link leads
+// out of the cache, the link alone. The reason when that is not possible.
+std::error_code discard(const RepositoryLayout& layout, const CachedModel& model, const VerifiedFile& file);
 
 // One file against a hash, for stores that name files by it.
 std::optional<VerifiedFile> verify_file(const std::filesystem::path& file, const std::string& etag,

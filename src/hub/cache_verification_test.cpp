@@ -59,6 +59,30 @@ TEST_F(CacheVerification, ComparesPlainFilesWithTheTreeOrSaysThatNothingTells) {
   EXPECT_EQ(verdicts(cache_)["tokenizer.json"], FileVerdict::missing);
 }
 
+TEST_F(CacheVerification, TakesAWrongBlobAwayAndNothingOutsideTheCache) {
+  add("config.json", git_abc, "abc");
+  add("model.safetensors", sha256_abc, "abd");
+  const auto layout = cache_.layout("o/n");
+  cache_.write(cache_.root() / "precious/generation_config.json", "not of the cache");
+  const auto link = layout.snapshot_file(CacheScene::commit('1'), "generation_config.json");
+  std::filesystem::create_symlink(cache_.root() / "precious/generation_config.json", link);
+  cache_.tree("o/n", '1',
+              {{"config.json", 3, git_abc, ""},
+               {"model.safetensors", 3, "", sha256_abc},
+               {"generation_config.json", 16, git_abc, ""}});
+  const auto repository = scan_repository(cache_.root(), "models--o--n");
+  const CachedModel& model = repository->models.at(0);
+  const auto files = verify_model(layout, model, [](std::uint64_t) { return true; });
+  for (const VerifiedFile& file : *files) {
+    if (file.verdict != FileVerdict::wrong) continue;
+    EXPECT_FALSE(discard(layout, model, file)) << file.path;
+  }
+  EXPECT_FALSE(std::filesystem::exists(layout.blob(sha256_abc)));
+  EXPECT_TRUE(std::filesystem::exists(layout.blob(git_abc)));
+  EXPECT_FALSE(std::filesystem::exists(std::filesystem::symlink_status(link)));
+  EXPECT_TRUE(std::filesystem::exists(cache_.root() / "precious/generation_config.json"));
+}
+
 TEST_F(CacheVerification, StopsWhenAsked) {
   add("config.json", git_abc, "abc");
   add("model.safetensors", sha256_abc, "abc");

@@ -46,7 +46,8 @@ void add_files(const fs::path& folder, const std::string& prefix, int deepest,
                        .file = file,
                        .size = static_cast<std::uint64_t>(status.st_size),
                        .etag = !not_a_link && is_etag(target) ? target : "",
-                       .last_use = status.st_atime});
+                       .last_use = status.st_atime,
+                       .is_link = !not_a_link});
     }
   }
 }
@@ -111,7 +112,7 @@ std::vector<HubFile> guessed_listing(const FolderFacts& facts, const Present& pr
 
 bool is_right(const HubFile& wanted, const PresentFile& file, bool is_listed) {
   if (!is_listed) return true;
-  return file.size == wanted.size && (file.etag.empty() || file.etag == wanted.etag());
+  return file.size == wanted.size && (!file.is_link || file.etag == wanted.etag());
 }
 
 // A model made of `wanted`: what of it is here.

@@ -20,6 +20,7 @@ struct PresentFile {
   std::uint64_t size = 0;
   std::string etag = {};      // of the blob it links to; empty for a file of its own
   std::int64_t last_use = 0;  // seconds since 1970; 0 when not known
+  bool is_link = false;
 };
 
 struct StoredModel {

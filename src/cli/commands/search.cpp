@@ -1,6 +1,7 @@
 // `inferno search`: models on the hub, with what they would take here, in one request.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "cli/command.h"
@@ -25,6 +26,8 @@ void run(const SearchOptions& options) {
                             .filters = {"text-generation"},
                             .sort = options.sort,
                             .limit = options.limit};
+  if (options.fits)
+    query.limit = std::min(1000, options.limit * 5);  // one request, of which some will not fit
   if (!options.format.empty()) query.filters.push_back(options.format);
   const HomeMemory home = home_memory();
   std::vector<hub::FoundOnHub> all;

@@ -57,19 +57,20 @@ struct Tally {
 }
 
 // A blob that is not what its name says must not be found again: every tool would take it for the right one.
-void set_right(const hub::VerifiedFile& file) {
-  std::error_code problem;
-  std::filesystem::remove(file.file, problem);
+void set_right(const hub::RepositoryLayout& layout, const hub::CachedModel& model,
+               const hub::VerifiedFile& file) {
+  const std::error_code problem = hub::discard(layout, model, file);
   fmt::print("  {}\n",
              problem ? fmt::format("it could not be removed ({}): do not use this model", problem.message())
                      : std::string("removed, so that nothing takes it for the right one"));
 }
 
-void report(const hub::VerifiedFile& file) {
+void report(const hub::RepositoryLayout& layout, const hub::CachedModel& model,
+            const hub::VerifiedFile& file) {
   if (file.verdict == hub::FileVerdict::wrong) {
     fmt::print("  wrong    {}\n           expected {}\n           found    {}\n", printable(file.path),
                file.expected, file.found);
-    set_right(file);
+    set_right(layout, model, file);
   } else if (file.verdict == hub::FileVerdict::missing) {
     fmt::print("  missing  {}\n", printable(file.path));
   } else if (file.verdict == hub::FileVerdict::unproven) {
@@ -98,7 +99,7 @@ void verify_cached(const hub::RepositoryLayout& layout, const hub::CachedModel& 
              : missing > 0 ? "partial"
                            : "right",
              printable(model.name.text()), files->size(), human_size(model.stored.bytes));
-  for (const hub::VerifiedFile& file : *files) report(file);
+  for (const hub::VerifiedFile& file : *files) report(layout, model, file);
   tally.wrong += wrong;
   tally.partial += static_cast<int>(missing > 0);
   tally.right += static_cast<int>(wrong + missing == 0);

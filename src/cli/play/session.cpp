@@ -46,12 +46,12 @@ int Session::run() {
 }
 
 bool Session::choose() {
-  if (!options_.model.empty() || found_.size() < 2 || !console_.is_interactive()) {
+  std::vector<FoundModel> whole = found_;
+  std::erase_if(whole, [](const FoundModel& model) { return !model.is_complete(); });
+  if (!options_.model.empty() || whole.size() < 2 || !console_.is_interactive()) {
     chosen_ = choose_model(options_.model, found_);
     return true;
   }
-  std::vector<FoundModel> whole = found_;
-  std::erase_if(whole, [](const FoundModel& model) { return !model.is_complete(); });
   console_.say("models on this machine:\n" + model_list(whole));
   while (true) {
     terminal::Prompts prompts = console_.prompts();
