@@ -7,7 +7,7 @@ import re
 import scene
 import trace
 from faults import Fault
-from scene import LLAMA, Scene
+from scene import LLAMA, Scene, skip_unless
 
 # Each is a file's name in a model's listing. What must not happen is a write outside the model's own folders.
 ESCAPES = ["../evil.json", "../../evil.json", "../../../evil.json", "../../../../evil.json", "../" * 40 + "tmp/evil.json", "a/../../evil.json",
@@ -84,9 +84,8 @@ class Hostile(Scene):
         for entry in self.cache(home).iterdir() if self.cache(home).exists() else ():
             self.assertIn(entry.name, (".locks", "CACHEDIR.TAG", model.name))
 
+    @skip_unless(trace.is_allowed(), "strace may not watch programs here")
     def test_names_are_refused_or_contained(self):
-        if not trace.is_allowed():
-            self.skipTest("strace may not watch programs here")
         codes = []
         for number, name in enumerate(ESCAPES + ODD):
             with self.subTest(name=name):
