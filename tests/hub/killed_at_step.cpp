@@ -1,6 +1,6 @@
-// For LD_PRELOAD: counts the steps that change files, over all threads, and ends the process like kill -9 at one of them.
-// KILLED_AT_STEP=7 does the seventh never, KILLED_AT_STEP=-7 does it and nothing after it. With STEPS_FILE every step is
-// named in that file.
+// For LD_PRELOAD: counts the steps that change files, over all threads, and ends the process like kill -9 at
+// one of them. KILLED_AT_STEP=7 does the seventh never, KILLED_AT_STEP=-7 does it and nothing after it. With
+// STEPS_FILE every step is named in that file.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -44,8 +44,12 @@ int step(const char* name, Arguments... arguments) {
 
 extern "C" {
 
-int fsync(int file) { return step<int (*)(int)>("fsync", file); }
-int fdatasync(int file) { return step<int (*)(int)>("fdatasync", file); }
+int fsync(int file) {
+  return step<int (*)(int)>("fsync", file);
+}
+int fdatasync(int file) {
+  return step<int (*)(int)>("fdatasync", file);
+}
 int ftruncate(int file, off_t size) noexcept {
   return step<int (*)(int, off_t)>("ftruncate", file, size);
 }
@@ -55,7 +59,9 @@ int rename(const char* from, const char* to) noexcept {
 int symlink(const char* target, const char* path) noexcept {
   return step<int (*)(const char*, const char*)>("symlink", target, path);
 }
-int unlink(const char* path) noexcept { return step<int (*)(const char*)>("unlink", path); }
+int unlink(const char* path) noexcept {
+  return step<int (*)(const char*)>("unlink", path);
+}
 int mkdir(const char* path, mode_t mode) noexcept {
   return step<int (*)(const char*, mode_t)>("mkdir", path, mode);
 }
