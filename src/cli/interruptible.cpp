@@ -82,17 +82,27 @@ void run_interruptibly(const std::function<void()>& work, const std::function<vo
     shared->is_done = true;
     shared->changed.notify_all();
   });
+  // Whoever watched may be gone; what is being fetched is worth more than what is shown of it.
+  const auto show = [](const std::function<void()>& something) {
+    try {
+      something();
+      return true;
+    } catch (...) {
+      return false;
+    }
+  };
+  bool is_shown = true;
   std::unique_lock lock(shared->mutex);
   while (!shared->is_done && StopSignals::came() == 0) {
     shared->changed.wait_for(lock, tick_time);
     lock.unlock();
-    tick();
+    is_shown = is_shown && show(tick);
     lock.lock();
   }
   if (const int signal = StopSignals::came()) {
     const bool ended = shared->changed.wait_for(lock, grace, [&] { return shared->is_done; });
     lock.unlock();
-    stopped();
+    show(stopped);
     if (ended) {
       worker.join();
       throw CLI::RuntimeError(exit_code_of(signal));

@@ -72,6 +72,9 @@ class CachePlacing : public ModelPlacing {
     try {
       make_folders_beneath(layout_.folder(), "blobs");
       make_folders_beneath(layout_.folder(), "trees");
+      // Other tools that look at the cache want these two from the beginning.
+      make_folders_beneath(layout_.folder(), "refs");
+      make_folders_beneath(layout_.folder(), "snapshots");
       if (!fs::exists(cache_.tag())) write_durably(cache_.tag(), cache_tag);
       // What the model consists of comes first: until all of it is there, it is known to be partial.
       write_durably(layout_.tree(plan_.info.commit), tree_text(plan_.listing));

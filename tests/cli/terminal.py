@@ -45,6 +45,8 @@ class Screen:
             self.row, self.column = max(0, self.row - count), 0
         elif kind == "C":
             self.column += count
+        elif kind == "F":
+            self.row, self.column = max(0, self.row - count), 0
         elif kind == "J" and arguments == "2":
             self.lines, self.row, self.column = [""], 0, 0
         elif kind == "J":

@@ -40,7 +40,7 @@ class Access(Scene):
         self.refused("org/gated", f"{self.hub.url}/org/gated", HF_TOKEN=TOKEN)
         self.refused("org/disabled", "disabled")
         self.refused("org/model@none", "none", "v1.0", "main", code=3)
-        self.refused("org/model", "HF_TOKEN", "Invalid credentials", HF_TOKEN=OTHER)
+        self.refused("org/model", "HF_TOKEN", "does not know this token", HF_TOKEN=OTHER)
         self.refused("org/none", "Root=1-", code=(3, 5))
 
     def test_a_token_opens_what_it_may(self):
@@ -89,7 +89,7 @@ class Access(Scene):
     def test_a_hub_that_is_not_there_is_named(self):
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
-        self.refused("org/model", f"127.0.0.1:{port}", HF_ENDPOINT=f"http://127.0.0.1:{port}", INFERNO_HUB_TIME_SCALE="0.001")
+        self.refused("org/model", "127.0.0.1", "HF_ENDPOINT", HF_ENDPOINT=f"http://127.0.0.1:{port}", INFERNO_HUB_TIME_SCALE="0.001")
 
 
 class TooMuch(Scene):

@@ -67,6 +67,7 @@ class Truncated(Broken):
 
 class WrongHash(Broken):
     """D3"""
+    MEBIBYTES = 32
 
     def test_is_named_and_nothing_of_it_can_be_loaded(self):
         for trial in range(30):
@@ -137,7 +138,6 @@ class Ranges(Broken):
                 answer.begin -= 1
                 answer.headers["Content-Range"] = f"bytes {answer.begin}-{answer.begin + answer.length - 1}/{self.file.size}"
 
-        self.hub.faults.append(Fault(edit=other_part, times=2))
         self.interrupted(home, self.total // 2)
         self.hub.faults.append(Fault(edit=other_part, times=2))
         self.download(home=home, code=(0, 4, 5), INFERNO_HUB_TIME_SCALE="0.01")
@@ -148,6 +148,7 @@ class Ranges(Broken):
 
 class Changed(Broken):
     """D12"""
+    MEBIBYTES = 32
 
     def test_between_runs_starts_again_and_never_splices(self):
         old = self.repo.commits[self.repo.resolve("main")]["files"]
@@ -179,6 +180,7 @@ class Changed(Broken):
 
 class Lies(Broken):
     """D13"""
+    MEBIBYTES = 32
 
     def in_the_listing(self, **changes):
         def edit(answer):

@@ -1,12 +1,12 @@
 """D8, D10: disks that are full or may not be written: disk_test.py INFERNO     wants to be root, for its own mounts"""
 import os
+import pwd
 import subprocess
 import sys
-import unittest
 
 import scene
 import trace
-from scene import MEBIBYTE, Scene
+from scene import MEBIBYTE, Scene, skip_unless
 
 MOUNTS = "INFERNO_HUB_HAS_ITS_OWN_MOUNTS"
 
@@ -27,7 +27,7 @@ def mount(*arguments):
     subprocess.run(["mount", *map(str, arguments)], check=True, capture_output=True)
 
 
-@unittest.skipUnless(ALLOWED, "mounting a small disk is not allowed here: run as root")
+@skip_unless(ALLOWED, "mounting a small disk is not allowed here: run as root")
 class Full(Scene):
     """D8"""
 
@@ -80,7 +80,7 @@ class Full(Scene):
         self.assertIn(6, self.codes, "room was set aside in time every time: the fault was never met")
 
 
-@unittest.skipUnless(ALLOWED, "mounting a cache read-only is not allowed here: run as root")
+@skip_unless(ALLOWED, "mounting a cache read-only is not allowed here: run as root")
 class ReadOnly(Scene):
     """D10"""
     MEBIBYTES = 16
@@ -124,7 +124,6 @@ class ReadOnly(Scene):
 
     def test_a_folder_of_somebody_else_is_said_at_once(self):
         """Permissions, not mounts; root may do anything, so somebody who is not."""
-        import pwd
         nobody = pwd.getpwnam("nobody")
         (self.home / "hf").mkdir(mode=0o755)
         self.home.chmod(0o755)

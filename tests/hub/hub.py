@@ -73,10 +73,8 @@ class Hub:
         self.watch.after(None, None)
 
     def body_bytes(self, name=""):
-        """Bytes of content that were sent since, of the files whose name in the request has this part."""
-        requests = [*self.requests, *self.cdn_requests]
-        return sum(one.sent for one in requests
-                   if name in one.path and "/api/" not in one.path.replace("/api/resolve-cache/", "/"))
+        """Bytes of files that were sent since, of those whose address has this part."""
+        return sum(one.content for one in [*self.requests, *self.cdn_requests] if name in one.path)
 
     # ---- answers
 

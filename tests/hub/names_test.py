@@ -2,11 +2,12 @@
 import json
 import os
 import pathlib
+import re
 
 import scene
 import trace
 from faults import Fault
-from scene import LLAMA, Scene
+from scene import LLAMA, Scene, skip_unless
 
 # Each is a file's name in a model's listing. What must not happen is a write outside the model's own folders.
 ESCAPES = ["../evil.json", "../../evil.json", "../../../evil.json", "../../../../evil.json", "../" * 40 + "tmp/evil.json", "a/../../evil.json",
@@ -43,12 +44,14 @@ class Hostile(Scene):
         repo, home = self.listed_with(*names), self.home_for(number)
         seen = home.parent / "trace"
         result = self.run_it("download", "org/model", "--yes", "--include", "*", home=home, cwd=home, code=(0, 2, 4, 5, 6), wrapper=trace.wrapper(seen))
+        self.assertNothingEscaped(home, names)
         model = self.folder(repo, home)
         allowed = [str(model), str(self.cache(home) / ".locks" / model.name), str(self.cache(home) / "CACHEDIR.TAG")]
         for call in trace.calls(seen):
             if not call.writes or call.name in ("write", "pwrite64", "writev", "close", "mmap", "fsync", "fdatasync", "ftruncate"):
                 continue  # what is written to was opened before
             for path in call.paths:
+                path = re.sub(r"/\.[0-9a-f]{16}\.tmp$", "/CACHEDIR.TAG", path) if path.startswith(str(self.cache(home)) + "/.") else path
                 inside = any(path == one or path.startswith(one + "/") or path.startswith(one + ".") for one in allowed)
                 parents = call.name in ("mkdir", "mkdirat") and any(one.startswith(path) for one in allowed)
                 tools = path in ("/dev/null", "/dev/tty")
@@ -59,9 +62,14 @@ class Hostile(Scene):
             snapshot = model / "snapshots" / repo.resolve("main")
             for path in self.good:
                 self.assertTrue((snapshot / path).is_file())
-        for parent in pathlib.Path("/"), pathlib.Path("/tmp"), pathlib.Path("/etc"), home, home.parent, home.parent.parent:
-            self.assertFalse((parent / "evil.json").exists(), f"{names!r} is in {parent}")
         return result.code
+
+    def assertNothingEscaped(self, home, names):
+        for parent in "/", "/tmp", "/etc", "/host/share", home, home.parent, home.parent.parent:
+            escaped = pathlib.Path(parent) / "evil.json"
+            if os.path.lexists(escaped):
+                escaped.unlink()  # it would make every later run fail
+                self.fail(f"{names!r} is in {parent}")
 
     def assertNoStrangers(self, home, model):
         """Below the cache there is nothing but what the specification names, and no link that leaves the model."""
@@ -76,9 +84,8 @@ class Hostile(Scene):
         for entry in self.cache(home).iterdir() if self.cache(home).exists() else ():
             self.assertIn(entry.name, (".locks", "CACHEDIR.TAG", model.name))
 
+    @skip_unless(trace.is_allowed(), "strace may not watch programs here")
     def test_names_are_refused_or_contained(self):
-        if not trace.is_allowed():
-            self.skipTest("strace may not watch programs here")
         codes = []
         for number, name in enumerate(ESCAPES + ODD):
             with self.subTest(name=name):

@@ -3,7 +3,7 @@ import os
 
 import scene
 import trace
-from scene import LLAMA, Scene
+from scene import LLAMA, Scene, skip_unless
 
 WRITES = ("write", "pwrite64", "writev", "pwritev", "pwritev2", "ftruncate", "fallocate", "copy_file_range")
 RENAMES = ("rename", "renameat", "renameat2")
@@ -39,9 +39,8 @@ class Durable(Scene):
         self.assertIsNotNone(after, f"the folder of {target} was not synced after the rename")
         return after
 
+    @skip_unless(trace.is_allowed(), "strace may not watch programs here")
     def test_every_file_is_on_disk_before_it_has_its_name(self):
-        if not trace.is_allowed():
-            self.skipTest("strace may not watch programs here")
         shards = self.hub.add("org/shards")
         shards.commit({path.name: path for path in sorted(LLAMA.iterdir()) if not path.name.startswith("golden")})
         checked = 0

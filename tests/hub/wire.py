@@ -23,7 +23,8 @@ class Request:
         self.query = urllib.parse.parse_qs(self.raw_query, keep_blank_values=True)
         self.time, self.clock = time.monotonic(), time.time()
         self.status = None
-        self.sent = 0  # bytes of the answer's body
+        self.sent = 0     # bytes of the answer's body
+        self.content = 0  # of them, bytes of files
 
     def one(self, name, default=None):
         return self.query.get(name, [default])[0]
@@ -187,5 +188,6 @@ class Body:
 
     def count(self, done):
         self.request.sent += done
+        self.request.content += done if self.answer.file is not None else 0
         if self.watch:
             self.watch.add(done)
