@@ -1,6 +1,7 @@
 """D8, D10: disks that are full or may not be written: disk_test.py INFERNO     wants to be root, for its own mounts"""
 import os
 import pwd
+import shutil
 import subprocess
 import sys
 
@@ -127,7 +128,8 @@ class ReadOnly(Scene):
         nobody = pwd.getpwnam("nobody")
         (self.home / "hf").mkdir(mode=0o755)
         self.home.chmod(0o755)
-        result = self.download(code=6, wrapper=("setpriv", f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups"))
+        program = shutil.copy(scene.PROGRAM, self.home)  # where somebody else can reach it
+        result = self.download(code=6, program=program, wrapper=("setpriv", f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups"))
         self.assertIn(str(self.home / "hf"), result.err)
 
 

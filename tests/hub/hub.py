@@ -2,7 +2,7 @@
 """A hub for tests: the API, files and content network of the Hugging Face Hub on loopback, with faults to order.
 
 In a test:    with Hub() as hub: hub.add("org/name").commit({...}); hub.faults.append(Fault(cut=1000)); ... hub.url
-As a program: hub.py FOLDER [--requests FILE]   serves FOLDER/<org>/<name>/<files> and prints its address; other
+As a program: hub.py FOLDER [--page N] [--token T]   serves FOLDER/<org>/<name>/<files> and prints its address; other
               programs order faults by POST /.control {"faults": [{"at": "cdn", "cut": 1000}]} and read the requests by GET.
 """
 import argparse

@@ -116,8 +116,8 @@ class Scene(unittest.TestCase):
         home = str(home or self.home)
         return {**kept, "HOME": home, "HF_HOME": home + "/hf", "HF_ENDPOINT": self.hub.url, "TERM": "dumb", **more}
 
-    def start(self, *arguments, home=None, wrapper=(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=None, **more):
-        process = subprocess.Popen([*wrapper, PROGRAM, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=stdout,
+    def start(self, *arguments, home=None, wrapper=(), program=None, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=None, **more):
+        process = subprocess.Popen([*wrapper, program or PROGRAM, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=stdout,
                                    stderr=stderr, env=self.environment(home, **more), cwd=cwd or self.home)
         process.begin = time.monotonic()
         return process
