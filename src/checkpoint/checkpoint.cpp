@@ -97,7 +97,8 @@ std::unique_ptr<Checkpoint> open_checkpoint(const fs::path& path) {
     fail(ErrorKind::io, fmt::format("{}: cannot look at it: {}", path.string(), problem.message()));
   if (fs::is_directory(status)) return open_directory(path);
   const std::string extension = path.extension().string();
-  if (extension == ".gguf" || is_gguf_file(path)) return open_gguf(path);
+  const bool is_special = !is_file(path);  // a pipe or a device: opening it says what is wrong
+  if (extension == ".gguf" || is_special || is_gguf_file(path)) return open_gguf(path);
   if (extension == ".safetensors") return open_directory_of(path);
   if (extension == ".bin" || extension == ".pth" || extension == ".pt") {
     fail(ErrorKind::unsupported,

@@ -109,7 +109,7 @@ class LinearAddNorm : public FormatTest {};
 TEST_P(LinearAddNorm, FeedsTheProductsBehindIt) {
   int index = 0;
   for (const int tokens : {1, 2}) {
-    for (const auto& [width, hidden] : {std::pair{256, 512}, {512, 256}, {768, 4864}, {2304, 5120}}) {
+    for (const auto& [width, hidden] : {std::pair{256, 512}, {512, 256}}) {
       if (!is_turn(index++)) continue;
       expect_chain(device, {.format = format, .width = width, .hidden = hidden, .tokens = tokens});
     }
