@@ -5,6 +5,7 @@
 //   <folder>/.cache/huggingface/.gitignore
 //   <folder>/.cache/huggingface/download/<path>.metadata     commit, etag and time, a line each
 //   <folder>/.cache/huggingface/download/<etag>.<random>.inferno.incomplete
+//   <folder>/.cache/huggingface/download/model.inferno.incomplete     while files are missing
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -23,6 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view notes_folder = ".cache/huggingface/download";
+constexpr std::string_view unfinished = "model.inferno.incomplete";  // has_unfinished_download() looks for it
 
 struct Note {
   std::string commit, etag;
@@ -72,6 +74,7 @@ class FolderPlacing : public ModelPlacing {
     if (is_complete) return;
     make_folders_beneath(folder_, fs::path(notes_folder));
     write_durably(folder_ / ".cache/huggingface/.gitignore", "*");
+    write_durably(folder_ / notes_folder / unfinished, plan_.info.commit);
     for (const HubFile& file : plan_.selection.taken) {
       const fs::path parent = safe_path(file.path).parent_path();
       if (!parent.empty()) make_folders_beneath(folder_, parent);
@@ -79,7 +82,11 @@ class FolderPlacing : public ModelPlacing {
   }
 
   void note_absent(const std::string&) override {}
-  void finish() override {}
+  // Every file is verified, whoever fetched it.
+  void finish() override {
+    std::error_code problem;
+    if (fs::remove(folder_ / notes_folder / unfinished, problem)) sync_folder(folder_ / notes_folder);
+  }
 
  private:
   fs::path note_path(const HubFile& file) const {

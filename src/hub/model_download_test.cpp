@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "hub/digest.h"
 #include "hub/http_scene.h"
+#include "hub/stored_model.h"
 
 namespace inferno::hub {
 namespace {
@@ -144,6 +145,19 @@ TEST(ModelDownload, FillsAFolderOfOnesOwnAndNotesWhatIsThere) {
   scene.download(folder);
   EXPECT_EQ(content(folder / "config.json"), "{}");  // of the same length, and another content
   EXPECT_EQ(scene.requests, 3U);                     // the large one was only hashed
+}
+
+TEST(ModelDownload, TellsAFolderThatLacksFilesFromAWholeOne) {
+  Scene scene("lacking");
+  const fs::path folder = scene.home / "mine";
+  scene.served = std::string(scene.weights.size(), 'x');
+  EXPECT_THROW(scene.download(folder), Error);
+  EXPECT_TRUE(has_unfinished_download(folder));
+  const fs::path mark = folder / ".cache/huggingface/download/model.inferno.incomplete";
+  EXPECT_TRUE(fs::exists(mark));
+  scene.served = scene.weights;
+  scene.download(folder);
+  EXPECT_FALSE(fs::exists(mark));
 }
 
 TEST(ModelDownload, DoesNotWriteThroughALinkInAFolderOfOnesOwn) {
