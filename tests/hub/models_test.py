@@ -265,6 +265,16 @@ class Offer(Models):
         terminal.ended(60)
         self.assert_whole()
 
+    def test_a_person_is_asked_by_play_too(self):
+        terminal = Terminal([scene.PROGRAM, "play", "org/model"], self.environment(TERM="xterm"))
+        self.addCleanup(terminal.close)
+        terminal.wait_for(r"org/model is not on this machine\. Download it\? \[y/N\]")
+        terminal.send("y\n")
+        terminal.wait_for(r">>> ", 60)
+        terminal.send("/bye\n")
+        terminal.ended(60)
+        self.assert_whole()
+
 
 if __name__ == "__main__":
     scene.main()
