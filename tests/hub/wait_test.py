@@ -82,7 +82,7 @@ class ToldToWait(Scene):
 
 
 class Silent(Scene):
-    """D11, at a hundredth of the time: silence for 30 s, or less than 1 KiB a second for 60 s, ends an attempt."""
+    """D11, at a fiftieth of the time: silence for 30 s, or less than 1 KiB a second for 60 s, ends an attempt."""
     MEBIBYTES = 8
     SCALE = {"INFERNO_HUB_TIME_SCALE": "0.02"}
 
