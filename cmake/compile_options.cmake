@@ -15,6 +15,8 @@ include_directories(${CMAKE_SOURCE_DIR}/src)
 
 # Kernels ask for -O3 themselves (src/backend); for the rest it would only lengthen the build.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+# Of sanitizers and fuzzing: more would lengthen the build, not the list of what they find.
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1 -DNDEBUG")
 
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 include(CheckPIESupported)
@@ -23,7 +25,7 @@ check_pie_supported()
 if(INFERNO_SANITIZE)
   # GCC warns of what its own instrumentation adds; the other presets judge the code.
   add_compile_options(-Wno-error)
-  add_compile_options(-fsanitize=${INFERNO_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
+  add_compile_options(-fsanitize=${INFERNO_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${INFERNO_SANITIZE})
 endif()
 
