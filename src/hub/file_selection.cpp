@@ -12,16 +12,11 @@
 
 #include "base/error.h"
 #include "hub/gguf_file_name.h"
+#include "hub/lower_case.h"
 #include "hub/safe_path.h"
 
 namespace inferno::hub {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& letter : out) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  return out;
-}
 
 bool is_root_level(std::string_view path) {
   return path.find('/') == std::string_view::npos;
@@ -29,7 +24,7 @@ bool is_root_level(std::string_view path) {
 
 // Weights in a format that runs code when it is read, or that is for other programs.
 bool is_foreign_weights(std::string_view path) {
-  const std::string small = lower(path);
+  const std::string small = lower_case(path);
   constexpr std::array<std::string_view, 12> endings = {".bin",     ".pth",     ".pt",  ".ckpt",
                                                         ".msgpack", ".h5",      ".ot",  ".onnx",
                                                         ".tflite",  ".mlmodel", ".npz", ".pkl"};
@@ -38,7 +33,7 @@ bool is_foreign_weights(std::string_view path) {
 }
 
 bool is_safetensors(std::string_view path) {
-  return lower(path).ends_with(".safetensors");
+  return lower_case(path).ends_with(".safetensors");
 }
 
 // model.safetensors and model-00001-of-00002.safetensors, as the reader of checkpoints opens them.
@@ -91,7 +86,7 @@ void refuse_clashes(const std::vector<HubFile>& taken) {
 // Why a file of a safetensors model is left out; empty when it is taken.
 std::string safetensors_reason(const HubFile& file, const Listing& listing) {
   const std::string_view path = file.path;
-  const std::string small = lower(path);
+  const std::string small = lower_case(path);
   if (!is_root_level(path)) {
     const std::string folder = small.substr(0, small.find('/'));
     if (folder == "original" || folder == "metal") return "another copy of the weights";
@@ -274,7 +269,7 @@ void note_format(FileSelection& selection) {
 }  // namespace
 
 bool is_document(std::string_view path) {
-  const std::string small = lower(path);
+  const std::string small = lower_case(path);
   return is_root_level(path) && (small.starts_with("license") || small.starts_with("readme") ||
                                  small.starts_with("notice") || small.starts_with("usage_policy"));
 }

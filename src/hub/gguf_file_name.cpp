@@ -1,17 +1,12 @@
 #include "hub/gguf_file_name.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
+
+#include "hub/lower_case.h"
 
 namespace inferno::hub {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& letter : out) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  return out;
-}
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -36,8 +31,8 @@ std::string quant_in(std::string_view stem) {
   for (std::size_t end = stem.size(); end > 0;) {
     const std::size_t border = stem.find_last_of("-.", end - 1);
     const std::size_t begin = border == std::string_view::npos ? 0 : border + 1;
-    if (is_quant(lower(stem.substr(begin, end - begin)))) {
-      const bool is_dynamic = begin >= 3 && lower(stem.substr(begin - 3, 3)) == "ud-" &&
+    if (is_quant(lower_case(stem.substr(begin, end - begin)))) {
+      const bool is_dynamic = begin >= 3 && lower_case(stem.substr(begin - 3, 3)) == "ud-" &&
                               (begin == 3 || stem[begin - 4] == '-' || stem[begin - 4] == '.');
       return std::string(stem.substr(is_dynamic ? begin - 3 : begin, end - (is_dynamic ? begin - 3 : begin)));
     }
@@ -70,7 +65,7 @@ void take_part(GgufFileName& name) {
 }  // namespace
 
 bool is_gguf(std::string_view path) {
-  return lower(path).ends_with(".gguf");
+  return lower_case(path).ends_with(".gguf");
 }
 
 GgufFileName read_gguf_name(std::string_view path) {
@@ -84,17 +79,17 @@ GgufFileName read_gguf_name(std::string_view path) {
     const std::string folder = name.group.substr(0, slash);
     name.quant = quant_in(folder.substr(folder.rfind('/') + 1));
   }
-  const std::string small = lower(name.stem);
+  const std::string small = lower_case(name.stem);
   name.is_companion = small.find("mmproj") != std::string::npos ||
                       small.find("imatrix") != std::string::npos || small.starts_with("mtp-");
   return name;
 }
 
 bool answers_to_quant(const GgufFileName& file, std::string_view wanted) {
-  const std::string small = lower(wanted), stem = lower(file.stem);
+  const std::string small = lower_case(wanted), stem = lower_case(file.stem);
   const std::string bare = small.ends_with(".gguf") ? small.substr(0, small.size() - 5) : small;
   if (bare.empty()) return false;
-  if (lower(file.quant) == bare || stem == bare) return true;
+  if (lower_case(file.quant) == bare || stem == bare) return true;
   if (!stem.ends_with(bare)) return false;
   const char before = stem[stem.size() - bare.size() - 1];
   return before == '-' || before == '.' || before == '_';

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "hub/lower_case.h"
 #include "hub/safe_path.h"
 
 namespace inferno::hub {
@@ -59,12 +60,6 @@ constexpr std::array alias_table = {
                ".gguf file"});
 }
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& letter : out) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  return out;
-}
-
 bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
@@ -85,7 +80,7 @@ std::string bad_part(std::string_view part, std::string_view what) {
   for (const std::string_view wrong : {"--", ".."}) {
     if (part.find(wrong) != std::string_view::npos) return fmt::format("the {} holds \"{}\"", what, wrong);
   }
-  if (lower(part).ends_with(".git")) return fmt::format("the {} ends with .git", what);
+  if (lower_case(part).ends_with(".git")) return fmt::format("the {} ends with .git", what);
   return "";
 }
 
@@ -100,7 +95,7 @@ std::string bad_revision(std::string_view revision) {
   }
   if (revision.find("..") != std::string_view::npos || revision.find("@{") != std::string_view::npos ||
       revision.find("/.") != std::string_view::npos || revision.starts_with('.') || revision.ends_with('.') ||
-      revision.starts_with('-') || lower(revision).ends_with(".lock")) {
+      revision.starts_with('-') || lower_case(revision).ends_with(".lock")) {
     return "git allows no such revision";
   }
   return "";
@@ -144,7 +139,7 @@ void take_suffixes(std::string_view& rest, ModelName& name, std::string_view tex
     if (field.empty()) refuse(text, fmt::format("nothing follows the '{}'", suffixes.front()));
     suffixes.remove_prefix(end);
   }
-  if (lower(name.quant) == "latest") name.quant.clear();  // Ollama's word for "whichever"
+  if (lower_case(name.quant) == "latest") name.quant.clear();  // Ollama's word for "whichever"
 }
 
 std::string percent_decoded(std::string_view text, std::string_view whole) {
@@ -260,7 +255,7 @@ ModelName parse_address(std::string_view rest, std::string_view text) {
 
 // What follows "https://host/" when the host is a hub; nullopt when it is not an address at all.
 std::optional<std::string_view> behind_host(std::string_view text, std::string_view endpoint) {
-  const std::string small = lower(text);
+  const std::string small = lower_case(text);
   const bool has_scheme = small.starts_with("https://") || small.starts_with("http://");
   for (const std::string_view host : {"huggingface.co/", "www.huggingface.co/", "hf.co/"}) {
     for (const std::string_view scheme : {"https://", "http://", ""}) {
@@ -280,7 +275,7 @@ std::optional<std::string_view> behind_host(std::string_view text, std::string_v
 bool looks_like_path(std::string_view text) {
   return text.starts_with('/') || text.starts_with("./") || text.starts_with("../") ||
          text.starts_with('~') || text == "." || text == ".." || text.ends_with('/') ||
-         lower(text).ends_with(".gguf") ||
+         lower_case(text).ends_with(".gguf") ||
          std::count(
              text.begin(),
              text.begin() + static_cast<std::ptrdiff_t>(std::min(text.find_first_of("@:"), text.size())),
@@ -304,7 +299,7 @@ std::string ModelName::text() const {
 ParsedName parse_model_name(std::string_view text, std::string_view endpoint) {
   if (text.empty()) refuse(text, "it is empty");
   if (text.size() > longest_text) refuse(text, "it is too long");
-  const std::string small = lower(text);
+  const std::string small = lower_case(text);
   for (const Alias& alias : alias_table) {
     if (small == alias.name) return parse_id(alias.model, text);
   }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "hub/curl_library.h"
+#include "hub/lower_case.h"
 
 namespace inferno::hub {
 namespace {
@@ -23,18 +24,13 @@ std::optional<std::string> part(CURLU* handle, CURLUPart which, unsigned flags =
   return copy;
 }
 
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
 std::optional<Url> taken_apart(CURLU* handle) {
   const auto text = part(handle, CURLUPART_URL);
   const auto scheme = part(handle, CURLUPART_SCHEME);
   const auto host = part(handle, CURLUPART_HOST);
   const auto port = part(handle, CURLUPART_PORT, CURLU_DEFAULT_PORT);
   if (!text || !scheme || !host || !port || host->empty()) return std::nullopt;
-  Url url = {.text = *text, .scheme = lower(*scheme), .host = lower(*host), .port = *port};
+  Url url = {.text = *text, .scheme = lower_case(*scheme), .host = lower_case(*host), .port = *port};
   if (url.scheme != "http" && url.scheme != "https") return std::nullopt;
   return url;
 }

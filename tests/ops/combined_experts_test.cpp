@@ -17,13 +17,6 @@ struct Case {
   int width = 256, before = 512, tokens = 1;
 };
 
-double margin(std::span<const double> logits, int active) {
-  std::vector<double> sorted(logits.begin(), logits.end());
-  std::ranges::sort(sorted, std::greater());
-  const auto last = static_cast<std::size_t>(active);
-  return last == sorted.size() ? 1.0 : sorted[last - 1] - sorted[last];
-}
-
 class Scene {
  public:
   Scene(Device& device, const Case& c)
@@ -106,7 +99,8 @@ class Scene {
   double smallest_margin() const {
     const HostMatrix all = logits(normed(after_attention()));
     double least = 1e9;
-    for (int r = 0; r < case_.tokens; ++r) least = std::min(least, margin(all.row(r), case_.spec.active));
+    for (int r = 0; r < case_.tokens; ++r)
+      least = std::min(least, reference::margin(all.row(r), case_.spec.active));
     return least;
   }
 

@@ -19,14 +19,6 @@ struct Case {
   bool split_gate_up = false;  // two parts of `hidden` rows instead of one of twice as many
 };
 
-// The gap between the last expert chosen and the first left out: where it is small, rounding may choose.
-double margin(std::span<const double> logits, int active) {
-  std::vector<double> sorted(logits.begin(), logits.end());
-  std::ranges::sort(sorted, std::greater());
-  const auto last = static_cast<std::size_t>(active);
-  return last == sorted.size() ? 1.0 : sorted[last - 1] - sorted[last];
-}
-
 class Scene {
  public:
   Scene(Device& device, const Case& c) : device_(device), case_(c) {
@@ -100,7 +92,7 @@ class Scene {
       do {
         token = random_matrix(1, case_.width, 0.5, seed++);
         device_.upload(token, device_.activations());
-      } while (margin(logits(token).row(0), case_.spec.active) < 0.05);
+      } while (reference::margin(logits(token).row(0), case_.spec.active) < 0.05);
       std::ranges::copy(token.values, input_.row(r).begin());
     }
   }

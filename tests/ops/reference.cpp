@@ -119,6 +119,13 @@ std::vector<Choice> choose(std::span<const double> logits, const MoeMlp& spec) {
   return choices;
 }
 
+double margin(std::span<const double> logits, int active) {
+  std::vector<double> sorted(logits.begin(), logits.end());
+  std::ranges::sort(sorted, std::greater());
+  const auto last = static_cast<std::size_t>(active);
+  return last == sorted.size() ? 1.0 : sorted[last - 1] - sorted[last];
+}
+
 HostMatrix mix(const HostMatrix& in, const HostMatrix& logits, const MoeMlp& spec,
                const std::vector<Expert>& experts) {
   HostMatrix out(in.rows, experts.front().down.rows);

@@ -45,6 +45,8 @@ struct Choice {
 };
 // The spec.active largest logits, best first.
 std::vector<Choice> choose(std::span<const double> logits, const MoeMlp& spec);
+// The gap between the last expert chosen and the first left out: where it is small, rounding may choose.
+double margin(std::span<const double> logits, int active);
 HostMatrix mix(const HostMatrix& in, const HostMatrix& logits, const MoeMlp& spec,
                const std::vector<Expert>& experts);
 

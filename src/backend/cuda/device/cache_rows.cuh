@@ -5,6 +5,9 @@
 
 #include <cstdint>
 
+#include "backend/backend.h"
+#include "backend/cuda/device/elements.cuh"
+
 namespace inferno::cuda {
 
 struct CacheMap {
@@ -33,5 +36,15 @@ struct CacheMap {
 
   __device__ int first_visible(int position) const { return window > 0 ? max(0, position - window + 1) : 0; }
 };
+
+inline CacheMap cache_map(const AttentionCall& call) {
+  return {.block_table = integers_of(call.group.block_table),
+          .query_start = integers_of(call.step.query_start),
+          .positions = integers_of(call.step.positions),
+          .table_cols = call.group.block_table.cols,
+          .block_size = call.step.block_size,
+          .sequences = call.step.context_len.rows,
+          .window = call.spec.window};
+}
 
 }  // namespace inferno::cuda

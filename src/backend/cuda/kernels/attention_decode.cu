@@ -272,13 +272,7 @@ void attend_decode(const Queue& queue, Matrix out, Matrix qkv, Matrix rope_table
       blocks > scratch.ticket_count
           ? 1
           : std::clamp<std::int64_t>(std::min({wanted, useful, fits}), 1, attend_most_splits);
-  const DecodeCall what = {.map = {.block_table = integers_of(call.group.block_table),
-                                   .query_start = integers_of(call.step.query_start),
-                                   .positions = integers_of(call.step.positions),
-                                   .table_cols = call.group.block_table.cols,
-                                   .block_size = call.step.block_size,
-                                   .sequences = call.step.context_len.rows,
-                                   .window = spec.window},
+  const DecodeCall what = {.map = cache_map(call),
                            .out = elements_of(out),
                            .qkv = floats_of(qkv),
                            .table = floats_of(rope_table),

@@ -344,13 +344,7 @@ int splits_for(const Queue& queue, const RowsCall& call, std::int64_t rows, int 
 void attend_rows(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall& call,
                  const AttendScratch& scratch) {
   const AttentionSpec& spec = call.spec;
-  RowsCall what = {.map = {.block_table = integers_of(call.group.block_table),
-                           .query_start = integers_of(call.step.query_start),
-                           .positions = integers_of(call.step.positions),
-                           .table_cols = call.group.block_table.cols,
-                           .block_size = call.step.block_size,
-                           .sequences = call.step.context_len.rows,
-                           .window = spec.window},
+  RowsCall what = {.map = cache_map(call),
                    .out = elements_of(out),
                    .qkv = elements_of(qkv),
                    .keys = call.cache.keys.data,

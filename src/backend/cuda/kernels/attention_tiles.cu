@@ -262,13 +262,7 @@ bool takes_tiles(const AttentionSpec& spec) {
 
 void attend_tiles(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall& call) {
   const AttentionSpec& spec = call.spec;
-  const TilesCall what = {.map = {.block_table = integers_of(call.group.block_table),
-                                  .query_start = integers_of(call.step.query_start),
-                                  .positions = integers_of(call.step.positions),
-                                  .table_cols = call.group.block_table.cols,
-                                  .block_size = call.step.block_size,
-                                  .sequences = call.step.context_len.rows,
-                                  .window = spec.window},
+  const TilesCall what = {.map = cache_map(call),
                           .qkv = elements_of(qkv),
                           .keys = call.cache.keys.data,
                           .values = call.cache.values.data,
