@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "support/temporary_directory.h"
 
 namespace inferno::hub {
 namespace {
@@ -45,15 +46,12 @@ TEST(SafePath, ShowsNamesWithoutTheirSting) {
 class Beneath : public testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "beneath-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    top_ = pattern;
     fs::create_directory(top_ / "root");
     fs::create_directory(top_ / "elsewhere");
   }
-  void TearDown() override { fs::remove_all(top_); }
 
-  fs::path top_;
+  const TemporaryDirectory folder_;
+  const fs::path top_ = folder_.path();
 };
 
 TEST_F(Beneath, MakesFolders) {
