@@ -1,0 +1,63 @@
+// Layout::tiled: eight rows of a weight together, cut into chunks of columns. A chunk holds all there is to
+// know of its columns, codes before scales, so that any run of chunks is one piece of memory: one background
+// copy. Within a chunk bytes lie as lanes (g = row, t) of a warp read them, all 32 lanes together reading
+// neighbouring addresses. Columns and rows that are missing in the last chunk and tile are zeros.
+//
+// bf16, f16   64 columns, 1024 bytes. Two halves of 32 columns, each eight rows of 64 bytes whose 16-byte
+//             units are exchanged as the tensor cores' 64-byte swizzle wants them.
+// q8_0        64 columns, 544 bytes. A lane's 16 bytes are columns 8 t to 8 t + 7 of the first block and of
+//             the second. Then for each row two f16 scales.
+// mxfp4       64 columns, 272 bytes. A row's 32 bytes in order, words as in layouts.cuh. Then for each row
+//             two exponents.
+// q4_k        256 columns, 1152 bytes. The eight rows' 16-byte heads; then twice 64 bytes a row: 16 of a
+//             lane, columns 8 t to 8 t + 7 of the first two blocks (low and high halves of bytes), then of
+//             the next two.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tensor/format.h"
+
+namespace inferno::cuda::tiles {
+
+constexpr int tile_rows = 8;
+
+struct Chunk {
+  int cols = 0, bytes = 0;  // cols 0: there are no tiles of this format
+};
+__host__ __device__ constexpr Chunk chunk_of(WeightFormat format) {
+  switch (format) {
+    case WeightFormat::bf16:
+    case WeightFormat::f16: return {64, 1024};
+    case WeightFormat::q8_0: return {64, 544};
+    case WeightFormat::mxfp4: return {64, 272};
+    case WeightFormat::q4_k: return {256, 1152};
+    default: return {};
+  }
+}
+__host__ __device__ constexpr std::int64_t tile_bytes(WeightFormat format, int cols) {
+  const Chunk chunk = chunk_of(format);
+  return std::int64_t{(cols + chunk.cols - 1) / chunk.cols} * chunk.bytes;
+}
+__host__ __device__ constexpr std::int64_t padded_rows(std::int64_t rows) {
+  return (rows + tile_rows - 1) / tile_rows * tile_rows;
+}
+
+// Offsets in a chunk of a run of eight columns (`octet`: its number in the chunk) of row g.
+__host__ __device__ constexpr int run_16_bit(int g, int octet) {  // 16 bytes
+  return 512 * (octet / 4) + 64 * g + 16 * ((octet % 4) ^ (g / 2 % 4));
+}
+__host__ __device__ constexpr int run_q8_0(int g, int octet) {  // 8 bytes
+  return 64 * g + 16 * (octet % 4) + 8 * (octet / 4);
+}
+__host__ __device__ constexpr int scale_q8_0(int g, int block) { return 512 + 4 * g + 2 * block; }
+__host__ __device__ constexpr int run_mxfp4(int g, int octet) { return 32 * g + 4 * octet; }  // 4 bytes
+__host__ __device__ constexpr int exponent_mxfp4(int g, int block) { return 256 + 2 * g + block; }
+__host__ __device__ constexpr int head_q4_k(int g) { return 16 * g; }
+// 8 bytes, of which the octet has the low halves in even blocks of 32 and the high ones in odd blocks.
+__host__ __device__ constexpr int run_q4_k(int g, int octet) {
+  return 128 + 512 * (octet / 16) + 64 * g + 16 * (octet % 4) + 8 * (octet / 8 % 2);
+}
+
+}  // namespace inferno::cuda::tiles
