@@ -13,6 +13,7 @@ namespace inferno::cuda {
 enum class Layout : std::uint8_t {
   stored,  // the file's blocks, one after another
   split,   // codes, then scales: what has_split() says
+  tiled,   // eight rows together: device/tiles.cuh
 };
 bool has_split(WeightFormat format);
 

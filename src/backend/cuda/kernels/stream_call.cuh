@@ -3,44 +3,44 @@
 
 #include "backend/cuda/device/bulk_copy.cuh"
 #include "backend/cuda/device/elements.cuh"
+#include "backend/cuda/device/tiles.cuh"
 #include "backend/cuda/kernels/stream.h"
 
 namespace inferno::cuda {
 
 enum class StreamMode { plain, gated, add };
 
-constexpr int stream_warps = 16;  // that multiply
-constexpr int stream_fillers =
-    4;  // warps that fill the ring, four rows of a stage each: to start copies takes time
+constexpr int stream_warps = 16;  // that multiply; one more fills the ring
 constexpr int stream_threads = 32 * stream_warps;
 constexpr int stream_most_stages = 16;
-constexpr int stream_batch = 16;  // pairs of tiles whose sums are kept at once
+constexpr int stream_batch = 8;  // pairs of tiles whose sums are kept at once
 constexpr int stream_batch_rows = 16 * stream_batch;
-constexpr int stream_most_active = 32, stream_most_experts = 512;
 
 struct StreamPart {
   const std::byte* data = nullptr;
   int rows = 0, column = 0, first_tile = 0;
 };
 
-// How rows are cut. A warp keeps its inputs for a panel of columns in registers; a stage of the ring holds a
-// part of a panel. Of a row that is a piece of codes and, where scales lie behind all codes of a row, a piece
-// of those.
+// How a pair of tiles is cut: into panels of columns, one after another. Of a panel every warp has `each`
+// neighbouring chunks of both tiles; a stage of the ring holds those of `warps` neighbouring warps, `parts`
+// stages hold the panel.
 struct StreamShape {
-  int panels = 1, panel_cols = 0;
-  int parts = 1, part_cols = 0;                // stages of a panel
-  int block_bytes = 0, tail_bytes = 0;         // of 32 columns
-  int tail_at = 0;                             // where the scales of a row begin
-  int row_copy = 0;                            // bytes, when a row is copied whole
-  int stride = 0, tail_stride = 0;             // of the rows of a stage; tail_stride 0: no pieces of scales
-  int blocks_each = 2;                         // blocks of 32 columns that a warp takes of a stage
-  int stage_bytes = 0, stages = 0, ahead = 1;  // ahead: stages that may be on their way at once
+  int chunks = 0, chunk_bytes = 0;
+  int panels = 1, panel_chunks = 0;
+  int each = 1, warps = 1, parts = 1;
+  int stages = 0, ahead = 1;  // ahead: stages that may be on their way at once
+  __host__ __device__ int half_bytes() const { return warps * each * chunk_bytes; }
+  __host__ __device__ int stage_bytes() const { return 2 * half_bytes(); }
+  // Chunks of a panel from `first` on.
+  __device__ int chunks_from(int panel, int first, int most) const {
+    return max(0, min(most, min(panel_chunks, chunks - panel * panel_chunks) - first));
+  }
 };
 
 struct StreamCall {
   StreamPart parts[gemv_most_parts];
   int part_count = 1;
-  std::int64_t row_bytes = 0, expert_bytes = 0;
+  std::int64_t tile_bytes = 0, expert_bytes = 0;
   StreamShape shape;
   int tiles = 0;  // of eight rows; of gated products: pairs of gate and up
   int cols = 0;
@@ -60,21 +60,25 @@ struct StreamCall {
   const float* gain = nullptr;
   float scale = 1.0f;
   float* squares = nullptr;
-  Elements router;  // [experts, width]
+  std::int32_t* undecided = nullptr;  // [stream_most_active]
+  Elements router;                    // [experts, width]
+  std::int64_t router_tile = 0;       // bytes of its tiles; 0: rows lie one after another
   int router_experts = 0;
   float* router_logits = nullptr;
 };
 
-// Shared memory, front to back. Inputs are 16-bit; `factors` and `sums` belong to blocks of 32.
+// Shared memory, front to back. Inputs take two bytes each; `factors` and `sums` belong to blocks of 32.
+// Two batches' sums take turns in `reduced`.
 struct StreamRoom {
   Barrier *full, *empty;
   float *reduced, *small, *shares, *factors, *sums;
   std::int32_t* chosen;
-  std::uint16_t* in;
+  std::byte* in;
   std::byte* ring;
 
   static constexpr int small_floats = stream_most_experts + stream_batch_rows + 64;
-  static constexpr int reduced_floats = stream_batch_rows * (stream_warps + 1);
+  static constexpr int batch_floats = stream_batch_rows * (stream_warps + 1);
+  static constexpr int reduced_floats = 2 * batch_floats;
   __host__ __device__ static int fixed_bytes(int inputs) {
     const int bytes = 2 * stream_most_stages * 8 +
                       4 * (reduced_floats + small_floats + 2 * stream_most_active + inputs / 16) + 2 * inputs;
@@ -89,7 +93,7 @@ struct StreamRoom {
     chosen = reinterpret_cast<std::int32_t*>(shares + stream_most_active);
     factors = reinterpret_cast<float*>(chosen + stream_most_active);
     sums = factors + inputs / 32;
-    in = reinterpret_cast<std::uint16_t*>(sums + inputs / 32);
+    in = reinterpret_cast<std::byte*>(sums + inputs / 32);
     ring = start + fixed_bytes(inputs);
   }
 };
@@ -133,7 +137,7 @@ __device__ StreamTile tile_of(const StreamCall& call, const StreamRoom& room, co
   const StreamPart& part = call.parts[out.part];
   out.row = 8 * tile;
   out.rows = min(8, part.rows - out.row);
-  out.data = part.data + out.row * call.row_bytes;
+  out.data = part.data + tile * call.tile_bytes;
   if (mode == StreamMode::gated && call.expert_tiles > 0) {
     out.data += room.chosen[out.choice] * call.expert_bytes;
   }

@@ -13,11 +13,17 @@ struct StreamOperands {
   int column = -1;  // in the output; -1: this thread has none
   float bias = 0.0f, bias_up = 0.0f;
   float residual = 0.0f, gain = 0.0f;
+
+  // The only one that the kernel before may have written.
+  template <StreamMode mode>
+  __device__ void read_residual(const StreamCall& call) {
+    if (mode == StreamMode::add && column >= 0) residual = __ldcg(call.residual + column);
+  }
 };
 
 template <StreamMode mode>
-__device__ StreamOperands operands_of(const StreamCall& call, const StreamRoom& room,
-                                      const StreamShare& share, int first_pair, int thread) {
+__device__ StreamOperands constants_of(const StreamCall& call, const StreamRoom& room,
+                                       const StreamShare& share, int first_pair, int thread) {
   StreamOperands out;
   const int pair = first_pair + (mode == StreamMode::gated ? thread / 8 : thread / 16);
   if (pair >= share.pairs || pair >= first_pair + stream_batch) return out;
@@ -41,38 +47,35 @@ __device__ StreamOperands operands_of(const StreamCall& call, const StreamRoom& 
   } else if (call.bias != nullptr) {
     out.bias = __ldg(call.bias + out.column);
   }
-  if constexpr (mode == StreamMode::add) {
-    out.residual = __ldcg(call.residual + out.column);
-    out.gain = __ldg(call.gain + out.column);
-  }
+  if constexpr (mode == StreamMode::add) out.gain = __ldg(call.gain + out.column);
   return out;
 }
 
-__device__ inline float reduced_sum(const StreamRoom& room, int row) {
+__device__ inline float reduced_sum(const float* reduced, int row) {
   float sum = 0.0f;
 #pragma unroll
-  for (int warp = 0; warp < stream_warps; ++warp) sum += room.reduced[row * (stream_warps + 1) + warp];
+  for (int warp = 0; warp < stream_warps; ++warp) sum += reduced[row * (stream_warps + 1) + warp];
   return sum;
 }
 
 // Returns the square of what was added up, for the norm behind.
 template <StreamMode mode>
-__device__ float write_result(const StreamCall& call, const StreamRoom& room, const StreamOperands& with,
-                              float inverse, int thread) {
+__device__ float write_result(const StreamCall& call, const StreamRoom& room, const float* reduced,
+                              const StreamOperands& with, float inverse, int thread) {
   if constexpr (mode == StreamMode::gated) {
     if (with.column < 0) return 0.0f;
     const int row = thread / 8 * 16 + thread % 8;
-    const float gate = reduced_sum(room, row) * inverse + with.bias;
-    const float up = reduced_sum(room, row + 8) * inverse + with.bias_up;
+    const float gate = reduced_sum(reduced, row) * inverse + with.bias;
+    const float up = reduced_sum(reduced, row + 8) * inverse + with.bias_up;
     call.out.put(with.column, activated(gate, up, call.activation));
     return 0.0f;
   } else if constexpr (mode == StreamMode::plain) {
-    if (with.column >= 0) call.out.put(with.column, reduced_sum(room, thread) * inverse + with.bias);
+    if (with.column >= 0) call.out.put(with.column, reduced_sum(reduced, thread) * inverse + with.bias);
     return 0.0f;
   } else {
     float scaled = 0.0f, value = 0.0f;
     if (with.column >= 0) {
-      value = with.residual + call.scale * (reduced_sum(room, thread) * inverse + with.bias);
+      value = with.residual + call.scale * (reduced_sum(reduced, thread) * inverse + with.bias);
       scaled = value * with.gain;
       call.residual[with.column] = value;
       call.out.put(with.column, scaled);
@@ -99,12 +102,17 @@ struct RouterColumns {
     const int lanes = router_lanes(call.router_experts), expert = thread / lanes;
     const int first = 8 * share.first, rows = min(8 * share.count, width - first);
     if (expert >= call.router_experts) return;
-    const std::int64_t row = std::int64_t{expert} * width + first;
 #pragma unroll
     for (int i = 0; i < most; ++i) {
       const int at = thread % lanes + i * lanes;
-      if (at < rows) weights[i] = call.router.get(row + at);
+      if (at < rows) weights[i] = call.router.get(place(call, expert, first + at, width));
     }
+  }
+  // Which of the router's elements that is.
+  __device__ static std::int64_t place(const StreamCall& call, int expert, int column, int width) {
+    if (call.router_tile == 0) return std::int64_t{expert} * width + column;
+    const std::int64_t chunk = expert / tiles::tile_rows * call.router_tile + column / 64 * 1024;
+    return (chunk + tiles::run_16_bit(expert % tiles::tile_rows, column / 8 % 8)) / 2 + column % 8;
   }
 };
 
