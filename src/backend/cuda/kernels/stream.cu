@@ -36,6 +36,7 @@ StreamShape shape_with(const Queue& queue, const WeightView& weight, int vectors
   shape.panels = panels;
   shape.panel_chunks = divided(shape.chunks, panels);
   shape.each = divided(shape.panel_chunks, stream_warps);
+  if (shape.each > 1 && chunk.cols == 64) shape.each = divided(shape.each, 2) * 2;  // they come in twos
   const int busy = divided(shape.panel_chunks, shape.each);
   while (shape.warps < busy && 2 * shape.stage_bytes() <= usual_stage) shape.warps *= 2;
   shape.parts = divided(busy, shape.warps);

@@ -1,10 +1,11 @@
-// The kernel of stream.h for one codec. One warp copies, sixteen multiply. A block's rows come in pairs of
-// tiles of eight; every warp multiplies its own chunks of columns of a pair, and the warps' sums meet in
-// shared memory. The tensor cores multiply sixteen rows at once: weights are the operand of sixteen rows, the
-// other one has eight columns, which a Codec uses as it needs them.
+// The kernel of stream.h for one codec. One warp copies, sixteen multiply. A block's rows come in tiles of
+// eight; every warp multiplies its own chunks of columns of a tile, and the warps' sums meet in shared
+// memory. The tensor cores multiply sixteen rows at once: a tile's eight rows of one chunk, and the same rows
+// of another chunk. The other operand has eight columns, which a Codec uses so that each half finds its
+// inputs.
 //
-// A Codec says which form of the input it wants and multiplies a warp's chunks of a pair: lane (g, t) gets
-// its own part of the sums of rows g and g + 8, or all of it where `whole`.
+// A Codec says which form of the input it wants and multiplies a warp's chunks of a tile: lane (g, t) gets
+// its own part of the sum of row g, or all of it where `whole`.
 #pragma once
 
 #include "backend/cuda/kernels/launch.cuh"
@@ -26,19 +27,26 @@ __device__ inline void experts_are_chosen() {
   asm volatile("bar.sync 3, %0;" ::"n"(stream_threads + 32) : "memory");
 }
 
-// Lanes t = 0 keep rows g, lanes t = 1 rows g + 8.
-template <bool whole>
-__device__ void keep_sums(float* reduced, float2 sums, int pair, int warp, int lane, bool first,
-                          float share) {
-  const bool odd = (lane & 1) != 0;
-  float own = odd ? sums.y : sums.x;
-  if constexpr (!whole) {
-    own += __shfl_xor_sync(full_warp, odd ? sums.x : sums.y, 1);
-    own += __shfl_xor_sync(full_warp, own, 2);
+// The arguments come from memory that nobody has touched for a while. Every warp asks for another line of
+// them, so that the first use of each does not wait for itself alone.
+__device__ inline void touch_arguments(const StreamCall& call, int thread) {
+  constexpr int line = 64, lines = (sizeof(StreamCall) + line - 1) / line;
+  const auto* words = reinterpret_cast<const std::uint32_t*>(&call);
+  for (int i = thread / 32; i < lines; i += stream_warps + 1) {
+    asm volatile("" ::"r"(words[i * line / 4]));
   }
-  if (lane % 4 < 2) {
-    float& kept = reduced[(pair * 16 + lane % 4 * 8 + lane / 4) * (stream_warps + 1) + warp];
-    kept = first ? share * own : kept + share * own;
+}
+
+// Lanes t = 0 keep rows g.
+template <bool whole>
+__device__ void keep_sum(float* reduced, float sum, int item, int warp, int lane, bool first, float share) {
+  if constexpr (!whole) {
+    sum += __shfl_xor_sync(full_warp, sum, 1);
+    sum += __shfl_xor_sync(full_warp, sum, 2);
+  }
+  if (lane % 4 == 0) {
+    float& kept = reduced[(item * tiles::tile_rows + lane / 4) * (stream_warps + 1) + warp];
+    kept = first ? share * sum : kept + share * sum;
   }
 }
 
@@ -50,29 +58,28 @@ struct StreamWarp {
   int warp, lane;
   RingPlace at;
 
-  // Pairs [0, pairs) of a batch for one input vector and panel.
-  __device__ void multiply_panel(float* reduced, int pairs, int choice, int panel, float share) {
+  // The tiles of a batch for one input vector and panel.
+  __device__ void multiply_panel(float* reduced, int items, int choice, int panel, float share) {
     const StreamShape& shape = call.shape;
     const int first = warp * shape.each, count = shape.chunks_from(panel, first, shape.each);
-    const int offset = warp % shape.warps * shape.each * shape.chunk_bytes;
+    const int own = warp / shape.warps, offset = warp % shape.warps * shape.each * shape.chunk_bytes;
     typename Codec::Inputs in;
     if (count > 0) {
       in.load(room, choice * shape.chunks + panel * shape.panel_chunks + first, count, lane);
     }
-    for (int pair = 0; pair < pairs; ++pair) {
-      float2 sums = {0.0f, 0.0f};
+    for (int item = 0; item < items; ++item) {
+      float sum = 0.0f;
       // Every warp goes through all stages in order, its own or not: so nobody is a phase ahead of another.
       for (int part = 0; part < shape.parts; ++part) {
         wait(room.full + at.stage, at.parity);
-        if (part == warp / shape.warps && count > 0) {
-          const std::byte* low = room.ring + at.stage * shape.stage_bytes() + offset;
-          sums = Codec::multiply(low, low + shape.half_bytes(), count, in, lane);
+        if (part == own && count > 0) {
+          sum = Codec::multiply(room.ring + at.stage * shape.stage_bytes() + offset, count, in, lane);
         }
         __syncwarp();
         if (lane == 0) arrive(room.empty + at.stage);
         at.advance(shape.stages);
       }
-      keep_sums<Codec::whole>(reduced, sums, pair, warp, lane, choice + panel == 0, share);
+      keep_sum<Codec::whole>(reduced, sum, item, warp, lane, choice + panel == 0, share);
     }
   }
 };
@@ -84,8 +91,8 @@ __device__ void multiply(const StreamCall& call, const StreamRoom& room, const S
   StreamWarp<Codec> warp = {call, room, thread / 32, thread % 32};
   float square = 0.0f;
   int turn = 0;
-  for (int batch = 0; batch < share.pairs; batch += stream_batch, turn ^= 1) {
-    const int pairs = min(stream_batch, share.pairs - batch);
+  for (int batch = 0; batch < share.items; batch += stream_batch, turn ^= 1) {
+    const int items = min(stream_batch, share.items - batch);
     float* reduced = room.reduced + turn * StreamRoom::batch_floats;
     if (batch > 0) {
       operands = constants_of<mode>(call, room, share, batch, thread);
@@ -94,7 +101,7 @@ __device__ void multiply(const StreamCall& call, const StreamRoom& room, const S
     for (int choice = 0; choice < call.vectors; ++choice) {
       const float part = call.vectors > 1 ? room.shares[choice] : 1.0f;
       for (int panel = 0; panel < call.shape.panels; ++panel) {
-        warp.multiply_panel(reduced, pairs, choice, panel, part);
+        warp.multiply_panel(reduced, items, choice, panel, part);
       }
     }
     sync_multipliers();
@@ -125,16 +132,19 @@ __device__ void multiply_warps(const StreamCall& call, const StreamRoom& room, c
   }
   ring_is_ready(/*waits=*/true);
   wait_for_previous();
+  RouterSums logits;
+  if (routes) logits.load(call.routing, thread);
+  if (chosen) read_choice(call, room, thread);
   const float square_part = squares_of_lane(call.norm, thread % 32);
   operands.read_residual<mode>(call);
   stage_input<Codec::form>(call, room, thread);
   if (routes) {
-    route_here(call, room, square_part, thread);
+    route_here(call, room, logits, square_part, thread);
     experts_are_chosen();
     let_next_start();
+  } else {
+    sync_multipliers();
   }
-  if (chosen) read_choice(call, room, thread);
-  if (!routes) sync_multipliers();
   if (routes || chosen) {
     operands = constants_of<mode>(call, room, share, 0, thread);
     operands.read_residual<mode>(call);
@@ -150,29 +160,26 @@ template <class Codec, StreamMode mode>
 __global__ void __launch_bounds__(stream_threads + 32, 1)
     stream_kernel(const __grid_constant__ StreamCall call) {
   extern __shared__ __align__(128) std::byte memory[];
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
+  touch_arguments(call, thread);
   const StreamRoom room(memory, call.vectors * call.cols);
   const StreamShare share = share_of<mode>(call);
-  const int thread = static_cast<int>(threadIdx.x);
   const bool routes = mode == StreamMode::gated && call.routing.parts.logits != nullptr;
   if (!routes) let_next_start();
   if (thread < stream_threads) return multiply_warps<Codec, mode>(call, room, share, thread);
-  RingFiller<mode> filler = {call, room, share};
-  const bool leads = thread == stream_threads;
-  if (leads) filler.start_barriers();
-  __syncwarp();
+  RingFiller<mode> filler = {call, room, share, lane};
+  filler.start_barriers();
   ring_is_ready(/*waits=*/false);
+  std::int32_t* chosen = nullptr;
   if (routes) {  // which experts' weights are read is known only then
     experts_are_chosen();
     let_next_start();
+  } else if (mode == StreamMode::add && call.experts != nullptr) {
+    chosen = room.chosen + stream_most_active;
+    chosen[lane] = read_choice_early(call, lane);
+    __syncwarp();
   }
-  if (!leads) return;
-  if (mode == StreamMode::add && call.experts != nullptr) {
-    std::int32_t chosen[stream_most_active];
-    read_choice_early(call, chosen);
-    filler.run(chosen);
-  } else {
-    filler.run(nullptr);
-  }
+  filler.run(chosen);
 }
 
 // What the host has to know of a codec to cut tiles.

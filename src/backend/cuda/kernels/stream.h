@@ -28,9 +28,9 @@ struct AddTo {
   float* residual = nullptr;
   const float* gain = nullptr;
   float scale = 1.0f;
-  float* squares = nullptr;        // [blocks]
-  const Weight* router = nullptr;  // reads `out` next: its logits are summed on the way
-  float* router_logits = nullptr;  // [blocks, experts]
+  float* squares = nullptr;           // [blocks]
+  const Weight* router = nullptr;     // reads `out` next: its logits are summed on the way
+  float* router_logits = nullptr;     // [blocks, experts]
   std::int32_t* undecided = nullptr;  // [stream_most_active]: become -1 until experts are chosen
 };
 

@@ -1,18 +1,17 @@
 // Products of bytes for codecs of stream.cuh: inputs are sixteen bits, a high and a low byte for each column.
-// Of the tensor cores' eight columns two belong to each of four blocks of 32, one for the high bytes and one
-// for the low ones, zero for all other blocks. So after four blocks lane (g, t) holds both sums of row g and
-// block t: exact integers.
+// Four blocks of 32 columns make two products: blocks 0 and 1 are rows g and g + 8 of the first, blocks 2 and
+// 3 of the second. Of the tensor cores' eight columns two belong to each of the four, one for the high bytes
+// and one for the low ones, zero in the product that is not theirs. So lane (g, t) ends with both sums of
+// block t: as row g where t is even, as row g + 8 where it is odd. They are exact integers.
 #pragma once
 
 #include "backend/cuda/kernels/stream.cuh"
 
 namespace inferno::cuda {
 
-using ByteSums = std::int32_t[4];  // row g: high, low; row g + 8: high, low
-
 // Weights are signed bytes or, where `Unsigned`, bytes from 0 to 255.
 template <bool Unsigned>
-__device__ void multiply_add_bytes(ByteSums& c, std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,
+__device__ void multiply_add_bytes(std::int32_t (&c)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,
                                    std::uint32_t a3, uint2 b) {
   if constexpr (Unsigned) {
     asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
@@ -27,25 +26,21 @@ __device__ void multiply_add_bytes(ByteSums& c, std::uint32_t a0, std::uint32_t 
   }
 }
 
-struct ByteInputs {
-  const std::byte* x;  // this lane's bytes of the warp's first block
-  const float *factors, *sums;
-  int own;  // which of four blocks the lane's column belongs to
-  __device__ void load(const StreamRoom& room, int block, int lane) {
-    const int g = lane / 4, t = lane % 4;
-    x = room.in + 64 * block + 32 * (g % 2) + 8 * t;
-    factors = room.factors + block + t;
-    sums = room.sums + block + t;
-    own = g / 2;
-  }
-  __device__ uint2 of(int block) const {
-    const uint2 bytes = *reinterpret_cast<const uint2*>(x + 64 * block);
-    return own == block % 4 ? bytes : make_uint2(0, 0);
-  }
+// Eight columns of four blocks.
+struct ByteWeights {
+  uint2 blocks[4];
 };
 
-__device__ inline float joined(std::int32_t high, std::int32_t low) {
-  return static_cast<float>(256 * high + low);
+template <bool Unsigned>
+__device__ float four_blocks(const ByteWeights& weights, const std::byte* in, int lane) {
+  const auto& w = weights.blocks;
+  const uint2 own = *reinterpret_cast<const uint2*>(in + 32 * (lane / 4 % 2) + 8 * (lane % 4));
+  const uint2 none = make_uint2(0, 0);
+  std::int32_t c[4] = {};
+  multiply_add_bytes<Unsigned>(c, w[0].x, w[1].x, w[0].y, w[1].y, lane < 16 ? own : none);
+  multiply_add_bytes<Unsigned>(c, w[2].x, w[3].x, w[2].y, w[3].y, lane < 16 ? none : own);
+  const bool even = lane % 2 == 0;
+  return static_cast<float>(256 * (even ? c[0] : c[2]) + (even ? c[1] : c[3]));
 }
 
 }  // namespace inferno::cuda

@@ -13,48 +13,48 @@ enum class StreamMode { plain, gated, add };
 constexpr int stream_warps = 16;  // that multiply; one more fills the ring
 constexpr int stream_threads = 32 * stream_warps;
 constexpr int stream_most_stages = 16;
-constexpr int stream_batch = 8;  // pairs of tiles whose sums are kept at once
-constexpr int stream_batch_rows = 16 * stream_batch;
+constexpr int stream_batch = 16;  // tiles whose sums are kept at once
+constexpr int stream_batch_rows = tiles::tile_rows * stream_batch;
 
 struct StreamPart {
   const std::byte* data = nullptr;
   int rows = 0, column = 0, first_tile = 0;
 };
 
-// How a pair of tiles is cut: into panels of columns, one after another. Of a panel every warp has `each`
-// neighbouring chunks of both tiles; a stage of the ring holds those of `warps` neighbouring warps, `parts`
-// stages hold the panel.
+// How a tile is cut: into panels of columns, one after another. Of a panel every warp has `each` neighbouring
+// chunks; a stage of the ring holds those of `warps` neighbouring warps and comes in one copy, `parts` stages
+// hold the panel.
 struct StreamShape {
   int chunks = 0, chunk_bytes = 0;
   int panels = 1, panel_chunks = 0;
   int each = 1, warps = 1, parts = 1;
   int stages = 0, ahead = 1;  // ahead: stages that may be on their way at once
-  __host__ __device__ int half_bytes() const { return warps * each * chunk_bytes; }
-  __host__ __device__ int stage_bytes() const { return 2 * half_bytes(); }
+  __host__ __device__ int stage_bytes() const { return warps * each * chunk_bytes; }
   // Chunks of a panel from `first` on.
   __device__ int chunks_from(int panel, int first, int most) const {
     return max(0, min(most, min(panel_chunks, chunks - panel * panel_chunks) - first));
   }
 };
 
+// In the order of use: what the first copies need comes first.
 struct StreamCall {
+  StreamShape shape;
+  int tiles = 0;  // of eight rows; of gated products: of the gate, each with one of up
+  std::int64_t tile_bytes = 0, expert_bytes = 0;
   StreamPart parts[gemv_most_parts];
   int part_count = 1;
-  std::int64_t tile_bytes = 0, expert_bytes = 0;
-  StreamShape shape;
-  int tiles = 0;  // of eight rows; of gated products: pairs of gate and up
-  int cols = 0;
-  const std::byte* in = nullptr;
-  bool in_is_wide = false;
-  int vectors = 1;  // one input for each chosen expert when there are several
-  DelayedNorm norm;
+  int active = 1, expert_tiles = 0;
+  int vectors = 1;                        // one input for each chosen expert when there are several
   const std::int32_t* experts = nullptr;  // chosen by a kernel before; null also when this one chooses
   const float* shares = nullptr;
+  const std::byte* in = nullptr;
+  int cols = 0;
+  bool in_is_wide = false;
+  DelayedNorm norm;
   Routing routing;  // parts.logits null: nothing is chosen here
-  int active = 1, expert_tiles = 0;
-  Elements out;
   const float* bias = nullptr;
   std::int64_t bias_stride = 0;
+  Elements out;
   ActivationSpec activation;
   float* residual = nullptr;
   const float* gain = nullptr;
@@ -72,7 +72,7 @@ struct StreamCall {
 struct StreamRoom {
   Barrier *full, *empty;
   float *reduced, *small, *shares, *factors, *sums;
-  std::int32_t* chosen;
+  std::int32_t* chosen;  // twice: the warp that copies knows them earlier
   std::byte* in;
   std::byte* ring;
 
@@ -81,7 +81,7 @@ struct StreamRoom {
   static constexpr int reduced_floats = 2 * batch_floats;
   __host__ __device__ static int fixed_bytes(int inputs) {
     const int bytes = 2 * stream_most_stages * 8 +
-                      4 * (reduced_floats + small_floats + 2 * stream_most_active + inputs / 16) + 2 * inputs;
+                      4 * (reduced_floats + small_floats + 3 * stream_most_active + inputs / 16) + 2 * inputs;
     return (bytes + 127) / 128 * 128;
   }
   __device__ StreamRoom(std::byte* start, int inputs) {
@@ -91,23 +91,25 @@ struct StreamRoom {
     small = reduced + reduced_floats;
     shares = small + small_floats;
     chosen = reinterpret_cast<std::int32_t*>(shares + stream_most_active);
-    factors = reinterpret_cast<float*>(chosen + stream_most_active);
+    factors = reinterpret_cast<float*>(chosen + 2 * stream_most_active);
     sums = factors + inputs / 32;
     in = reinterpret_cast<std::byte*>(sums + inputs / 32);
     ring = start + fixed_bytes(inputs);
   }
 };
 
-// The tiles of this block, and the pairs they make.
+// The tiles of this block. Of gated products `items` alternates between a tile of the gate and one of up.
 struct StreamShare {
-  int first, count, pairs;
+  int first, count, items;
 };
 template <StreamMode mode>
 __device__ StreamShare share_of(const StreamCall& call) {
-  const auto begin = static_cast<int>(std::int64_t{call.tiles} * blockIdx.x / gridDim.x);
-  const auto end = static_cast<int>(std::int64_t{call.tiles} * (blockIdx.x + 1) / gridDim.x);
-  const int count = end - begin;
-  return {begin, count, mode == StreamMode::gated ? count : (count + 1) / 2};
+  const auto own = static_cast<unsigned>(blockIdx.x), all = static_cast<unsigned>(gridDim.x);
+  const unsigned each = static_cast<unsigned>(call.tiles) / all,
+                 rest = static_cast<unsigned>(call.tiles) % all;
+  const int count = static_cast<int>(each + (own < rest ? 1u : 0u));
+  const int first = static_cast<int>(own * each + min(own, rest));
+  return {first, count, mode == StreamMode::gated ? 2 * count : count};
 }
 
 // Eight rows of a weight; `rows` of them exist.
@@ -117,26 +119,24 @@ struct StreamTile {
 };
 template <StreamMode mode>
 __device__ StreamTile tile_of(const StreamCall& call, const StreamRoom& room, const StreamShare& share,
-                              int pair, int half) {
+                              int item) {
   StreamTile out;
   int tile = share.first;
   if constexpr (mode == StreamMode::gated) {
-    tile += pair;
+    tile += item / 2;
     if (call.expert_tiles > 0) {
       out.choice = tile / call.expert_tiles;
       tile -= out.choice * call.expert_tiles;
     }
-    out.part = half;
+    out.part = item % 2;
   } else {
-    const int at = 2 * pair + half;
-    if (at >= share.count) return out;
-    tile += at;
+    tile += item;
     while (out.part + 1 < call.part_count && tile >= call.parts[out.part + 1].first_tile) ++out.part;
     tile -= call.parts[out.part].first_tile;
   }
   const StreamPart& part = call.parts[out.part];
-  out.row = 8 * tile;
-  out.rows = min(8, part.rows - out.row);
+  out.row = tiles::tile_rows * tile;
+  out.rows = min(tiles::tile_rows, part.rows - out.row);
   out.data = part.data + tile * call.tile_bytes;
   if (mode == StreamMode::gated && call.expert_tiles > 0) {
     out.data += room.chosen[out.choice] * call.expert_bytes;

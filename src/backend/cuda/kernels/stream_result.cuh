@@ -23,12 +23,11 @@ struct StreamOperands {
 
 template <StreamMode mode>
 __device__ StreamOperands constants_of(const StreamCall& call, const StreamRoom& room,
-                                       const StreamShare& share, int first_pair, int thread) {
+                                       const StreamShare& share, int first, int thread) {
   StreamOperands out;
-  const int pair = first_pair + (mode == StreamMode::gated ? thread / 8 : thread / 16);
-  if (pair >= share.pairs || pair >= first_pair + stream_batch) return out;
-  const StreamTile tile =
-      tile_of<mode>(call, room, share, pair, mode == StreamMode::gated ? 0 : thread / 8 % 2);
+  const int item = first + (mode == StreamMode::gated ? 2 : 1) * (thread / 8);
+  if (item >= share.items || item >= first + stream_batch) return out;
+  const StreamTile tile = tile_of<mode>(call, room, share, item);
   if (thread % 8 >= tile.rows) return out;
   const int row = tile.row + thread % 8;
   out.column = call.parts[tile.part].column + row;

@@ -74,30 +74,42 @@ __device__ inline void choose(const Routing& routing, const float* logits, const
   }
 }
 
-// The warps that multiply. Every block adds up the logits for itself: that is faster than waiting for one that
-// does. Behind it the choice lies in shared memory, but other warps have to be told.
-__device__ inline void route_here(const StreamCall& call, const StreamRoom& room, float square_part,
-                                  int thread) {
-  const Routing& routing = call.routing;
-  const int lane = thread % 32;
-  const int groups = max(1, stream_threads / routing.experts);
-  const int group = thread / routing.experts, expert = thread % routing.experts;
-  if (group < groups) {
-    constexpr int at_once = 9;  // loads on their way together
-    const float* from = routing.parts.logits + expert;
-    float sum = 0.0f;
-    for (int first = group; first < routing.parts.parts; first += at_once * groups) {
-      float values[at_once];
+// A thread's part of the logits of one expert, asked for before anything else.
+struct RouterSums {
+  static constexpr int at_once = 9;
+  float values[at_once] = {};
+
+  __device__ static int groups(const Routing& routing) { return max(1, stream_threads / routing.experts); }
+  __device__ void load(const Routing& routing, int thread) {
+    const int group = thread / routing.experts;
+    if (group >= groups(routing)) return;
+    const float* from = routing.parts.logits + thread % routing.experts;
 #pragma unroll
-      for (int i = 0; i < at_once; ++i) {
-        const int part = first + i * groups;
-        values[i] = part < routing.parts.parts ? __ldcg(from + part * routing.experts) : 0.0f;
-      }
-#pragma unroll
-      for (int i = 0; i < at_once; ++i) sum += values[i];
+    for (int i = 0; i < at_once; ++i) {
+      const int part = group + i * groups(routing);
+      if (part < routing.parts.parts) values[i] = __ldcg(from + part * routing.experts);
     }
-    room.reduced[group * routing.experts + expert] = sum;
   }
+  // Parts beyond those that were asked for early are read here.
+  __device__ float sum(const Routing& routing, int thread) const {
+    float out = 0.0f;
+#pragma unroll
+    for (int i = 0; i < at_once; ++i) out += values[i];
+    const int step = groups(routing);
+    for (int part = thread / routing.experts + at_once * step; part < routing.parts.parts; part += step) {
+      out += __ldcg(routing.parts.logits + part * routing.experts + thread % routing.experts);
+    }
+    return out;
+  }
+};
+
+// The warps that multiply. Every block adds up the logits for itself: that is faster than waiting for one
+// that does. Behind it the choice lies in shared memory, but other warps have to be told.
+__device__ inline void route_here(const StreamCall& call, const StreamRoom& room, const RouterSums& logits,
+                                  float square_part, int thread) {
+  const Routing& routing = call.routing;
+  const int groups = RouterSums::groups(routing);
+  if (thread / routing.experts < groups) room.reduced[thread] = logits.sum(routing, thread);
   const float inverse = inverse_rms(call.norm, square_part);
   const float bias =
       thread < routing.experts && routing.bias != nullptr ? __ldg(routing.bias + thread) : 0.0f;
@@ -113,7 +125,7 @@ __device__ inline void route_here(const StreamCall& call, const StreamRoom& room
   } else {
     __syncwarp();
   }
-  if (thread < 32) choose(routing, room.small, room, lane);
+  if (thread < 32) choose(routing, room.small, room, thread);
 }
 
 // The experts that the kernel before chose.
