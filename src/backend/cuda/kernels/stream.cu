@@ -12,7 +12,8 @@ constexpr int left_free = 25 << 10;
 // Bytes that a multiprocessor has on their way at once: enough to keep the memory busy. With more, what the
 // kernel reads beside its weights would stand in line behind them.
 constexpr int in_flight = 64 << 10;
-constexpr int usual_stage = 26 << 10;
+constexpr int most_stage = 20 << 10;
+constexpr int most_batch = stream_threads / tiles::tile_rows;
 
 const StreamCodec* codec_of(WeightFormat format) {
   if (format == WeightFormat::bf16) return &stream_bf16();
@@ -27,36 +28,40 @@ constexpr int divided(int value, int by) {
   return (value + by - 1) / by;
 }
 
-// As many warps' chunks in a stage as make a copy worth its while.
-StreamShape shape_with(const Queue& queue, const WeightView& weight, int vectors, int panels) {
+StreamShape shape_with(const Queue& queue, const WeightView& weight, int vectors, int parts) {
   const tiles::Chunk chunk = tiles::chunk_of(weight.format);
   StreamShape shape;
   shape.chunks = weight.cols / chunk.cols;
   shape.chunk_bytes = chunk.bytes;
-  shape.panels = panels;
-  shape.panel_chunks = divided(shape.chunks, panels);
-  shape.each = divided(shape.panel_chunks, stream_warps);
+  shape.part_chunks = divided(shape.chunks, parts);
+  shape.parts = divided(shape.chunks, shape.part_chunks);
+  shape.each = divided(shape.part_chunks, stream_members);
   if (shape.each > 1 && chunk.cols == 64) shape.each = divided(shape.each, 2) * 2;  // they come in twos
-  const int busy = divided(shape.panel_chunks, shape.each);
-  while (shape.warps < busy && 2 * shape.stage_bytes() <= usual_stage) shape.warps *= 2;
-  shape.parts = divided(busy, shape.warps);
-  const int room = queue.shared_limit - left_free - StreamRoom::fixed_bytes(vectors * weight.cols);
-  shape.stages = std::min(stream_most_stages, std::max(0, room) / shape.stage_bytes());
+  const int room = queue.shared_limit - left_free - StreamRoom::fixed_bytes(vectors * weight.cols) -
+                   StreamRoom::behind_ring;
+  const int stages = std::min(stream_most_stages, std::max(0, room) / shape.stage_bytes());
+  shape.stages = stages / stream_teams * stream_teams;
   shape.ahead = std::clamp(in_flight / shape.stage_bytes(), 2, std::max(2, shape.stages));
+  shape.slots = vectors * shape.parts * stream_members;
+  const int floats = tiles::tile_rows * (shape.slots + 1);
+  shape.batch = std::min(most_batch, StreamRoom::batch_floats / floats / 2 * 2);  // gate and up together
   return shape;
 }
 
-// As few panels as there can be; none where nothing fits.
+// Of the cuts into stages of a good size, the one that leaves least of the shared memory unused.
 std::optional<StreamShape> shape_of(const Queue& queue, const WeightView& weight, int vectors) {
   const StreamCodec* codec = codec_of(weight.format);
-  if (codec == nullptr || weight.cols % tiles::chunk_of(weight.format).cols != 0) return std::nullopt;
-  constexpr int most_panels = 16;
-  for (int panels = 1; panels <= most_panels; ++panels) {
-    const StreamShape shape = shape_with(queue, weight, vectors, panels);
-    const bool fits = shape.each <= codec->traits.most_chunks && shape.stages >= 3;
-    if (fits) return shape;
+  const tiles::Chunk chunk = tiles::chunk_of(weight.format);
+  if (codec == nullptr || weight.cols % chunk.cols != 0) return std::nullopt;
+  const int least = divided(weight.cols / chunk.cols * chunk.bytes, most_stage);
+  std::optional<StreamShape> best;
+  for (int parts = least; parts <= least + least / 2; ++parts) {
+    const StreamShape shape = shape_with(queue, weight, vectors, parts);
+    const bool fits = shape.each <= codec->traits.most_chunks && shape.stages > 0 && shape.batch > 0;
+    const auto used = [](const StreamShape& s) { return s.stages * s.stage_bytes(); };
+    if (fits && (!best || used(shape) > used(*best))) best = shape;
   }
-  return std::nullopt;
+  return best;
 }
 
 struct Start {
@@ -83,8 +88,8 @@ Start start_of(const Queue& queue, std::span<const WeightView> parts, const Stre
 void launch_stream(const Queue& queue, const Start& start, StreamMode mode) {
   const StreamCall& call = start.call;
   const int blocks = std::min(queue.multiprocessors, call.tiles);
-  const int shared =
-      StreamRoom::fixed_bytes(call.vectors * call.cols) + call.shape.stages * call.shape.stage_bytes();
+  const int shared = StreamRoom::fixed_bytes(call.vectors * call.cols) +
+                     call.shape.stages * call.shape.stage_bytes() + StreamRoom::behind_ring;
   start.codec.start(queue, call, mode, blocks, shared);
 }
 
@@ -119,7 +124,10 @@ void set_add(StreamCall& call, const WeightView& weight, Matrix out, const AddTo
 __global__ void __launch_bounds__(1024) finish_norm_kernel(const Elements row, int width, DelayedNorm norm) {
   wait_for_previous();
   let_next_start();
-  const float inverse = inverse_rms(norm, squares_of_lane(norm, static_cast<int>(threadIdx.x) % 32));
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  SquareParts squares;
+  squares.load(norm, lane);
+  const float inverse = squares.inverse_rms(norm, lane);
   for (int i = static_cast<int>(threadIdx.x); i < width; i += static_cast<int>(blockDim.x)) {
     row.put(i, row.get(i) * inverse);
   }
@@ -143,8 +151,9 @@ bool has_stream(const Queue& queue, const WeightView& weight, int vectors) {
 bool stream_takes_router(const Queue& queue, const Weight& router) {
   const bool plain = router.format == WeightFormat::f32 || router.format == WeightFormat::bf16;
   if (!plain || router.rows > stream_most_experts) return false;
-  const int rows = 8 * divided(divided(router.cols, 8), queue.multiprocessors);  // of a block
-  return rows <= stream_batch_rows && divided(rows, router_lanes(router.rows)) <= RouterColumns::most;
+  const int tiles = divided(divided(router.cols, tiles::tile_rows), queue.multiprocessors);  // of a block
+  const int rows = tiles::tile_rows * tiles;
+  return rows <= stream_router_rows && divided(rows, router_lanes(router.rows)) <= RouterColumns::most;
 }
 
 void stream_linear(const Queue& queue, std::span<const WeightView> parts, Matrix out, int column,

@@ -1,8 +1,8 @@
-// The kernel of stream.h for one codec. One warp copies, sixteen multiply. A block's rows come in tiles of
-// eight; every warp multiplies its own chunks of columns of a tile, and the warps' sums meet in shared
-// memory. The tensor cores multiply sixteen rows at once: a tile's eight rows of one chunk, and the same rows
-// of another chunk. The other operand has eight columns, which a Codec uses so that each half finds its
-// inputs.
+// The kernel of stream.h for one codec. One warp copies, four teams of four multiply. A block's rows come in
+// tiles of eight; a stage of the ring holds a tile or a part of its columns and belongs to one team, whose
+// members multiply some chunks each. All sums meet in shared memory. The tensor cores multiply sixteen rows
+// at once: a tile's eight rows of one chunk, and the same rows of another chunk. The other operand has eight
+// columns, which a Codec uses so that each half finds its inputs.
 //
 // A Codec says which form of the input it wants and multiplies a warp's chunks of a tile: lane (g, t) gets
 // its own part of the sum of row g, or all of it where `whole`.
@@ -37,83 +37,168 @@ __device__ inline void touch_arguments(const StreamCall& call, int thread) {
   }
 }
 
-// Lanes t = 0 keep rows g.
-template <bool whole>
-__device__ void keep_sum(float* reduced, float sum, int item, int warp, int lane, bool first, float share) {
-  if constexpr (!whole) {
-    sum += __shfl_xor_sync(full_warp, sum, 1);
-    sum += __shfl_xor_sync(full_warp, sum, 2);
+// Where a team's next stage is: in the ring, and what of the batch it holds.
+struct TeamPlace {
+  RingPlace ring;
+  int part = 0, item = 0, choice = 0;
+
+  __device__ explicit TeamPlace(int team) : ring{team}, part(team) {}
+  __device__ void settle(int parts, int items) {
+    while (part >= parts) {
+      part -= parts;
+      ++item;
+    }
+    while (item >= items) {
+      item -= items;
+      ++choice;
+    }
   }
-  if (lane % 4 == 0) {
-    float& kept = reduced[(item * tiles::tile_rows + lane / 4) * (stream_warps + 1) + warp];
-    kept = first ? share * sum : kept + share * sum;
+  __device__ void advance(const StreamShape& shape, int items) {
+    part += stream_teams;
+    settle(shape.parts, items);
+    ring.stage += stream_teams;
+    if (ring.stage < shape.stages) return;
+    ring.stage -= shape.stages;
+    ring.parity ^= 1u;
   }
-}
+  // From the end of a batch to the next one's begin.
+  __device__ void rebase(int vectors, int items, int next_items) {
+    item += (choice - vectors) * items;
+    choice = 0;
+    settle(1 << 30, next_items);
+  }
+};
 
 // A warp's way through the ring.
 template <class Codec>
 struct StreamWarp {
   const StreamCall& call;
   const StreamRoom& room;
-  int warp, lane;
-  RingPlace at;
+  const int member, lane;
+  TeamPlace at;
+  typename Codec::Inputs in = {};
+  int loaded = -1;  // what `in` was loaded for
 
-  // The tiles of a batch for one input vector and panel.
-  __device__ void multiply_panel(float* reduced, int items, int choice, int panel, float share) {
+  __device__ StreamWarp(const StreamCall& c, const StreamRoom& r, int thread)
+      : call(c),
+        room(r),
+        member(thread / 32 % stream_members),
+        lane(thread % 32),
+        at(thread / 32 / stream_members) {}
+
+  __device__ float multiply_stage() {
     const StreamShape& shape = call.shape;
-    const int first = warp * shape.each, count = shape.chunks_from(panel, first, shape.each);
-    const int own = warp / shape.warps, offset = warp % shape.warps * shape.each * shape.chunk_bytes;
-    typename Codec::Inputs in;
-    if (count > 0) {
-      in.load(room, choice * shape.chunks + panel * shape.panel_chunks + first, count, lane);
+    const int first = member * shape.each;
+    const int count = max(0, min(shape.each, shape.chunks_of(at.part) - first));
+    const int input = at.choice * shape.chunks + at.part * shape.part_chunks + first;
+    if (count > 0 && input != loaded) {
+      in.load(room, input, count, lane);
+      loaded = input;
     }
-    for (int item = 0; item < items; ++item) {
-      float sum = 0.0f;
-      // Every warp goes through all stages in order, its own or not: so nobody is a phase ahead of another.
-      for (int part = 0; part < shape.parts; ++part) {
-        wait(room.full + at.stage, at.parity);
-        if (part == own && count > 0) {
-          sum = Codec::multiply(room.ring + at.stage * shape.stage_bytes() + offset, count, in, lane);
-        }
-        __syncwarp();
-        if (lane == 0) arrive(room.empty + at.stage);
-        at.advance(shape.stages);
+    wait(room.full + at.ring.stage, at.ring.parity);
+    float sum = 0.0f;
+    if (count > 0) {
+      const std::byte* stage = room.ring + at.ring.stage * shape.stage_bytes();
+      sum = Codec::multiply(stage + first * shape.chunk_bytes, count, in, lane);
+    }
+    __syncwarp();
+    if (lane == 0) arrive(room.empty + at.ring.stage);
+    if constexpr (!Codec::whole) {
+      sum += __shfl_xor_sync(full_warp, sum, 1);
+      sum += __shfl_xor_sync(full_warp, sum, 2);
+    }
+    return sum;
+  }
+
+  // All stages of a batch that are this team's.
+  __device__ void multiply_batch(float* reduced, int items) {
+    const StreamShape& shape = call.shape;
+    const int stride = shape.slots + 1;
+    while (at.choice < call.vectors) {
+      const float share = call.vectors > 1 ? room.shares[at.choice] : 1.0f;
+      const float sum = share * multiply_stage();
+      if (lane % 4 == 0) {  // lanes t = 0 keep rows g
+        const int slot = (at.choice * shape.parts + at.part) * stream_members + member;
+        reduced[(at.item * tiles::tile_rows + lane / 4) * stride + slot] = sum;
       }
-      keep_sum<Codec::whole>(reduced, sum, item, warp, lane, choice + panel == 0, share);
+      at.advance(shape, items);
     }
   }
 };
 
+// What a thread that multiplies knows when the product begins.
+struct StreamKnown {
+  StreamOperands operands;
+  RouterColumns router;
+};
+
 template <class Codec, StreamMode mode>
 __device__ void multiply(const StreamCall& call, const StreamRoom& room, const StreamShare& share,
-                         StreamOperands operands, const RouterColumns& router, float square_part,
-                         int thread) {
-  StreamWarp<Codec> warp = {call, room, thread / 32, thread % 32};
+                         StreamKnown& known, int thread) {
+  StreamWarp<Codec> warp(call, room, thread);
+  const int most = call.shape.batch;
   float square = 0.0f;
   int turn = 0;
-  for (int batch = 0; batch < share.items; batch += stream_batch, turn ^= 1) {
-    const int items = min(stream_batch, share.items - batch);
+  for (int batch = 0; batch < share.items; batch += most, turn ^= 1) {
+    const int items = min(most, share.items - batch);
     float* reduced = room.reduced + turn * StreamRoom::batch_floats;
     if (batch > 0) {
-      operands = constants_of<mode>(call, room, share, batch, thread);
-      operands.read_residual<mode>(call);
+      known.operands = operands_of<mode>(call, room, share, batch, thread);
+      known.operands.template read_residual<mode>(call);
+      if (mode == StreamMode::add) known.operands.join_biases(call, room);
+      warp.at.rebase(call.vectors, most, items);
+    } else {
+      warp.at.settle(call.shape.parts, items);
     }
-    for (int choice = 0; choice < call.vectors; ++choice) {
-      const float part = call.vectors > 1 ? room.shares[choice] : 1.0f;
-      for (int panel = 0; panel < call.shape.panels; ++panel) {
-        warp.multiply_panel(reduced, items, choice, panel, part);
-      }
-    }
+    warp.multiply_batch(reduced, items);
     sync_multipliers();
     // The sums of the batch after this one go elsewhere; those of the one after that wait for its end.
-    const float inverse = inverse_rms(call.norm, square_part);
-    square += write_result<mode>(call, room, reduced, operands, inverse, thread);
+    square += write_result<mode>(call, room, reduced, known.operands, *room.inverse, batch, thread);
   }
   if constexpr (mode == StreamMode::add) {
     square = warp_sum(square);
     if (thread % 32 == 0) room.small[thread / 32] = square;
     sync_multipliers();
-    write_parts(call, room, share, call.parts[0].rows, router, thread);
+    write_parts(call, room, share, known.router, thread);
+  }
+}
+
+// Behind the kernel before: its results, and the choice of experts. Everything is asked for before anything
+// is used.
+template <class Codec, StreamMode mode>
+__device__ void prepare(const StreamCall& call, const StreamRoom& room, const StreamShare& share,
+                        StreamKnown& known, RouterSums& logits, int thread) {
+  const bool routes = mode == StreamMode::gated && call.routing.parts.logits != nullptr;
+  const bool chosen = mode == StreamMode::add && call.experts != nullptr && thread < call.active;
+  const int lane = thread % 32;
+  wait_for_previous();
+  SquareParts squares;
+  if (routes) logits.load(call.routing, thread);
+  if (thread < 32) squares.load(call.norm, lane);
+  const std::int32_t expert = chosen ? __ldcg(call.experts + thread) : 0;
+  const float part = chosen ? __ldcg(call.shares + thread) : 0.0f;
+  known.operands.template read_residual<mode>(call);
+  stage_input<Codec::form>(call, room, thread);
+  if (chosen) {
+    room.chosen[thread] = expert;
+    room.shares[thread] = part;
+  }
+  float inverse = 1.0f;
+  if (thread < 32) inverse = squares.inverse_rms(call.norm, lane);
+  if (routes) {
+    const Choice choice = route_here(call, room, logits, inverse, thread);
+    experts_are_chosen();
+    if (blockIdx.x == 0 && thread < 32) choice.publish(call.routing, room.small, lane);
+    let_next_start();
+    known.operands = operands_of<mode>(call, room, share, 0, thread);
+  } else {
+    if (thread == 0) *room.inverse = inverse;
+    sync_multipliers();
+    if (mode == StreamMode::add) known.operands.join_biases(call, room);
+  }
+  if (mode == StreamMode::add && call.undecided != nullptr && blockIdx.x == 0 &&
+      thread < stream_most_active) {
+    __stcg(call.undecided + thread, -1);
   }
 }
 
@@ -121,39 +206,24 @@ template <class Codec, StreamMode mode>
 __device__ void multiply_warps(const StreamCall& call, const StreamRoom& room, const StreamShare& share,
                                int thread) {
   const bool routes = mode == StreamMode::gated && call.routing.parts.logits != nullptr;
-  const bool chosen = mode == StreamMode::add && call.experts != nullptr;
   // What does not depend on the kernel before is asked for ahead of everything: a first touch takes a
   // while.
-  StreamOperands operands;
-  RouterColumns router;
-  if (!routes && !chosen) operands = constants_of<mode>(call, room, share, 0, thread);
-  if (mode == StreamMode::add && call.router_logits != nullptr) {
-    router.load(call, share, call.parts[0].rows, thread);
-  }
-  ring_is_ready(/*waits=*/true);
-  wait_for_previous();
-  RouterSums logits;
-  if (routes) logits.load(call.routing, thread);
-  if (chosen) read_choice(call, room, thread);
-  const float square_part = squares_of_lane(call.norm, thread % 32);
-  operands.read_residual<mode>(call);
-  stage_input<Codec::form>(call, room, thread);
-  if (routes) {
-    route_here(call, room, logits, square_part, thread);
-    experts_are_chosen();
-    let_next_start();
-  } else {
+  StreamKnown known;
+  if (mode == StreamMode::add && call.experts != nullptr) {
+    const std::int32_t early = read_choice_early(call, thread % 32);
+    if (thread < 32) room.chosen[thread] = early;
     sync_multipliers();
   }
-  if (routes || chosen) {
-    operands = constants_of<mode>(call, room, share, 0, thread);
-    operands.read_residual<mode>(call);
+  RouterSums logits;
+  if (routes) {
+    logits.load_bias(call.routing, thread);
+  } else {
+    known.operands = operands_of<mode>(call, room, share, 0, thread);
   }
-  if (mode == StreamMode::add && call.undecided != nullptr && blockIdx.x == 0 &&
-      thread < stream_most_active) {
-    __stcg(call.undecided + thread, -1);
-  }
-  multiply<Codec, mode>(call, room, share, operands, router, square_part, thread);
+  if (mode == StreamMode::add && call.router_logits != nullptr) known.router.load(call, share, thread);
+  ring_is_ready(/*waits=*/true);
+  prepare<Codec, mode>(call, room, share, known, logits, thread);
+  multiply<Codec, mode>(call, room, share, known, thread);
 }
 
 template <class Codec, StreamMode mode>

@@ -36,7 +36,7 @@ struct Codec {
     const bool odd = lane / 4 % 2 != 0;
     tile += tiles::run_16_bit(lane / 4, lane % 4);
     float c[4] = {}, e[4] = {}, sum = 0.0f;
-#pragma unroll 2
+#pragma unroll(F16 ? 1 : 2)
     for (int chunk = 0; chunk < chunks; chunk += 2) {
       const bool two = chunk + 1 < chunks;
       const std::byte* x = in.x + (chunk + (odd && two ? 1 : 0)) * 128;

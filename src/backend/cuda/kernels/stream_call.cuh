@@ -10,30 +10,28 @@ namespace inferno::cuda {
 
 enum class StreamMode { plain, gated, add };
 
-constexpr int stream_warps = 16;  // that multiply; one more fills the ring
+// Four teams of warps multiply, each another stage of the ring; one more warp fills it.
+constexpr int stream_teams = 4, stream_members = 4;
+constexpr int stream_warps = stream_teams * stream_members;
 constexpr int stream_threads = 32 * stream_warps;
 constexpr int stream_most_stages = 16;
-constexpr int stream_batch = 16;  // tiles whose sums are kept at once
-constexpr int stream_batch_rows = tiles::tile_rows * stream_batch;
+constexpr int stream_router_rows = 128;  // of a block whose results a router reads
 
 struct StreamPart {
   const std::byte* data = nullptr;
   int rows = 0, column = 0, first_tile = 0;
 };
 
-// How a tile is cut: into panels of columns, one after another. Of a panel every warp has `each` neighbouring
-// chunks; a stage of the ring holds those of `warps` neighbouring warps and comes in one copy, `parts` stages
-// hold the panel.
+// How a tile is cut: into `parts` of neighbouring chunks, each a stage of the ring that comes in one copy. A
+// team's members take `each` chunks of it.
 struct StreamShape {
   int chunks = 0, chunk_bytes = 0;
-  int panels = 1, panel_chunks = 0;
-  int each = 1, warps = 1, parts = 1;
-  int stages = 0, ahead = 1;  // ahead: stages that may be on their way at once
-  __host__ __device__ int stage_bytes() const { return warps * each * chunk_bytes; }
-  // Chunks of a panel from `first` on.
-  __device__ int chunks_from(int panel, int first, int most) const {
-    return max(0, min(most, min(panel_chunks, chunks - panel * panel_chunks) - first));
-  }
+  int parts = 1, part_chunks = 0, each = 1;
+  int stages = 0, ahead = 1;  // ahead: stages that may be on their way at once; stages: a multiple of teams
+  int batch = 1;              // tiles whose sums are kept at once
+  int slots = 1;              // sums of a row: one for each expert, part and member of a team
+  __host__ __device__ int stage_bytes() const { return part_chunks * chunk_bytes; }
+  __device__ int chunks_of(int part) const { return min(part_chunks, chunks - part * part_chunks); }
 };
 
 // In the order of use: what the first copies need comes first.
@@ -71,13 +69,14 @@ struct StreamCall {
 // Two batches' sums take turns in `reduced`.
 struct StreamRoom {
   Barrier *full, *empty;
-  float *reduced, *small, *shares, *factors, *sums;
+  float *reduced, *small, *shares, *factors, *sums, *inverse;
   std::int32_t* chosen;  // twice: the warp that copies knows them earlier
   std::byte* in;
   std::byte* ring;
 
-  static constexpr int small_floats = stream_most_experts + stream_batch_rows + 64;
-  static constexpr int batch_floats = stream_batch_rows * (stream_warps + 1);
+  static constexpr int small_floats = stream_most_experts + stream_router_rows + 64;
+  static constexpr int batch_floats = 1088;
+  static constexpr int behind_ring = 2048;  // bytes that codecs may read, and multiply by zero
   static constexpr int reduced_floats = 2 * batch_floats;
   __host__ __device__ static int fixed_bytes(int inputs) {
     const int bytes = 2 * stream_most_stages * 8 +
@@ -89,6 +88,7 @@ struct StreamRoom {
     empty = full + stream_most_stages;
     reduced = reinterpret_cast<float*>(empty + stream_most_stages);
     small = reduced + reduced_floats;
+    inverse = small + small_floats - 1;
     shares = small + small_floats;
     chosen = reinterpret_cast<std::int32_t*>(shares + stream_most_active);
     factors = reinterpret_cast<float*>(chosen + 2 * stream_most_active);

@@ -9,26 +9,28 @@
 
 namespace inferno::cuda {
 
-// A lane's part of the squares, and 1 / rms when all lanes have theirs.
-__device__ inline float squares_of_lane(const DelayedNorm& norm, int lane) {
-  float sum = 0.0f;
-  if (norm.squares == nullptr) return sum;
-  constexpr int at_once = 5;  // loads on their way together
-  for (int first = lane; first < norm.parts; first += 32 * at_once) {
-    float values[at_once];
+// 1 / rms of rows that lack it. One warp of a block reads the parts of the squares: if all did, the few lines
+// that hold them would be asked for thousands of times at once.
+struct SquareParts {
+  static constexpr int at_once = 5;
+  float values[at_once] = {};
+
+  __device__ void load(const DelayedNorm& norm, int lane) {
+    if (norm.squares == nullptr) return;
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {
-      values[i] = first + 32 * i < norm.parts ? __ldcg(norm.squares + first + 32 * i) : 0.0f;
+      if (lane + 32 * i < norm.parts) values[i] = __ldcg(norm.squares + lane + 32 * i);
     }
+  }
+  __device__ float inverse_rms(const DelayedNorm& norm, int lane) const {
+    if (norm.squares == nullptr) return 1.0f;
+    float sum = 0.0f;
 #pragma unroll
     for (int i = 0; i < at_once; ++i) sum += values[i];
+    for (int part = lane + 32 * at_once; part < norm.parts; part += 32) sum += __ldcg(norm.squares + part);
+    return rsqrtf(warp_sum(sum) / static_cast<float>(norm.width) + norm.epsilon);
   }
-  return sum;
-}
-__device__ inline float inverse_rms(const DelayedNorm& norm, float part) {
-  if (norm.squares == nullptr) return 1.0f;
-  return rsqrtf(warp_sum(part) / static_cast<float>(norm.width) + norm.epsilon);
-}
+};
 
 __device__ inline void load_eight(float (&out)[8], const StreamCall& call, int chunk) {
   if (call.in_is_wide) {

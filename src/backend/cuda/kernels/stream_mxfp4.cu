@@ -13,27 +13,28 @@ namespace {
 struct Codec {
   static constexpr InputForm form = InputForm::f16;
   static constexpr bool whole = false;
-  static constexpr int most_chunks = 4, bytes = tiles::chunk_of(WeightFormat::mxfp4).bytes;
+  static constexpr int fours = 3, most_chunks = 4 * fours;
+  static constexpr int bytes = tiles::chunk_of(WeightFormat::mxfp4).bytes;
 
   struct Inputs {
-    std::uint32_t b[most_chunks / 2][8];
-    float2 factors;
+    std::uint32_t b[fours][8];
+    float2 factors[fours];
     __device__ void load(const StreamRoom& room, int chunk, int count, int lane) {
       const int g = lane / 4, t = lane % 4;
-      uint4 v = make_uint4(0, 0, 0, 0), w = v;
-      if (g / 2 < count && g % 2 == t / 2) {
-        const auto* x = reinterpret_cast<const uint4*>(room.in + (chunk + g / 2) * 128 + 32 * t);
-        v = x[0];
-        w = x[1];
-      }
-      const std::uint32_t words[8] = {v.x, v.y, v.z, v.w, w.x, w.y, w.z, w.w};
 #pragma unroll
-      for (int i = 0; i < 8; ++i) {
-        b[0][i] = g < 4 ? words[i] : 0;
-        b[1][i] = g < 4 ? 0 : words[i];
+      for (int four = 0; four < fours; ++four, chunk += 4, count -= 4) {
+        uint4 v = make_uint4(0, 0, 0, 0), w = v;
+        if (g / 2 < count && g % 2 == t / 2) {
+          const auto* x = reinterpret_cast<const uint4*>(room.in + (chunk + g / 2) * 128 + 32 * t);
+          v = x[0];
+          w = x[1];
+        }
+        b[four][0] = v.x, b[four][1] = v.y, b[four][2] = v.z, b[four][3] = v.w;
+        b[four][4] = w.x, b[four][5] = w.y, b[four][6] = w.z, b[four][7] = w.w;
+        const int own = chunk + t;
+        factors[four] = {0.0f, 0.0f};
+        if (t < count) factors[four] = {room.factors[2 * own], room.factors[2 * own + 1]};
       }
-      const int own = chunk + min(t, count - 1);
-      factors = {room.factors[2 * own], room.factors[2 * own + 1]};
     }
   };
 
@@ -49,25 +50,38 @@ struct Codec {
     multiply_add_f16(e, a[2], h[2], a[3], h[3], b[6], b[7]);
   }
 
-  __device__ static float multiply(const std::byte* tile, int chunks, const Inputs& in, int lane) {
-    const int g = lane / 4, t = lane % 4;
+  // Two chunks: lanes t = 0 or 2 have the first one's two blocks, lanes t = 1 or 3 the second one's.
+  __device__ static float2 multiply_two(const std::byte* from, const std::uint32_t (&b)[8], bool odd) {
     float c[4] = {}, e[4] = {};
+    add(c, e, *reinterpret_cast<const uint2*>(from), *reinterpret_cast<const uint2*>(from + bytes), b);
+    return odd ? make_float2(c[2] + e[2], c[3] + e[3]) : make_float2(c[0] + e[0], c[1] + e[1]);
+  }
+
+  // Without a branch, so that loads move ahead: chunks that are not there are multiplied by zeros.
+  template <int Fours>
+  __device__ static float multiply_fours(const std::byte* tile, int chunks, const Inputs& in, int lane) {
+    const int g = lane / 4, t = lane % 4;
+    float sum = 0.0f;
 #pragma unroll
-    for (int p = 0; p < most_chunks / 2; ++p) {
-      if (2 * p >= chunks) break;
-      const std::byte* from = tile + 2 * p * bytes + 8 * lane;
-      const uint2 w = *reinterpret_cast<const uint2*>(from);
-      const uint2 v = 2 * p + 1 < chunks ? *reinterpret_cast<const uint2*>(from + bytes) : make_uint2(0, 0);
-      add(c, e, w, v, in.b[p]);
+    for (int four = 0; four < Fours; ++four) {
+      const std::byte* from = tile + 4 * four * bytes;
+      const float2 early = multiply_two(from + 8 * lane, in.b[four], t % 2 != 0);
+      const float2 late = multiply_two(from + 2 * bytes + 8 * lane, in.b[four], t % 2 != 0);
+      const float2 sums = t < 2 ? early : late;
+      const int own = min(4 * four + t, chunks - 1);
+      const std::uint32_t both =
+          *reinterpret_cast<const std::uint16_t*>(tile + own * bytes + tiles::exponent_mxfp4(g, 0));
+      // Codes were taken for 2^-14 of their values; exponents are 128 at most.
+      sum += sums.x * (__uint_as_float(((both & 255u) + 14u) << 23) * in.factors[four].x) +
+             sums.y * (__uint_as_float(((both >> 8) + 14u) << 23) * in.factors[four].y);
     }
-    const std::byte* exponents = tile + min(t, chunks - 1) * bytes + tiles::exponent_mxfp4(g, 0);
-    const std::uint32_t both = *reinterpret_cast<const std::uint16_t*>(exponents);
-    const float first = t % 2 == 0 ? c[0] + e[0] : c[2] + e[2];
-    const float second = t % 2 == 0 ? c[1] + e[1] : c[3] + e[3];
-    // Codes were taken for 2^-14 of their values; exponents are 128 at most.
-    const float sum = first * (__uint_as_float(((both & 255u) + 14u) << 23) * in.factors.x) +
-                      second * (__uint_as_float(((both >> 8) + 14u) << 23) * in.factors.y);
-    return t < chunks ? sum : 0.0f;
+    return sum;
+  }
+
+  __device__ static float multiply(const std::byte* tile, int chunks, const Inputs& in, int lane) {
+    if (chunks > 8) return multiply_fours<3>(tile, chunks, in, lane);
+    if (chunks > 4) return multiply_fours<2>(tile, chunks, in, lane);
+    return multiply_fours<1>(tile, chunks, in, lane);
   }
 };
 

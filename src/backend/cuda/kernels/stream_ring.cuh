@@ -1,5 +1,5 @@
 // The warp that fills the ring of a stream kernel. Stages are filled in the order in which they are used: for
-// each batch of tiles, for each chosen expert, for each panel of columns, for each tile, its parts.
+// each batch of tiles, for each chosen expert, for each tile, its parts.
 #pragma once
 
 #include "backend/cuda/device/warp.cuh"
@@ -24,7 +24,7 @@ struct RingFiller {
   __device__ void start_barriers() const {
     static_assert(2 * stream_most_stages <= 32, "a lane for each barrier");
     if (lane < 2 * stream_most_stages) {
-      start_barrier(room.full + lane, lane < stream_most_stages ? 1 : stream_warps);
+      start_barrier(room.full + lane, lane < stream_most_stages ? 1 : stream_members);
     }
     publish_barriers();
     __syncwarp();
@@ -40,35 +40,34 @@ struct RingFiller {
     if (filled >= shape.stages) wait(room.empty + next.stage, next.parity);
     if (lane == 0) {
       arrive_expecting(full, bytes);
-      if (bytes > 0) bulk_copy(room.ring + next.stage * shape.stage_bytes(), from, bytes, full, policy);
+      bulk_copy(room.ring + next.stage * shape.stage_bytes(), from, bytes, full, policy);
     }
     __syncwarp();
     ++filled;
     next.advance(shape.stages);
   }
 
-  __device__ void fill_panel(const std::byte* tile, int panel) {
+  __device__ void fill_tile(const std::byte* tile) {
     const StreamShape& shape = call.shape;
-    const int most = shape.warps * shape.each;
-    tile += std::int64_t{panel * shape.panel_chunks} * shape.chunk_bytes;
     for (int part = 0; part < shape.parts; ++part, tile += shape.stage_bytes()) {
-      const int count = shape.chunks_from(panel, part * most, most);
-      fill_stage(tile, static_cast<std::uint32_t>(count * shape.chunk_bytes));
+      fill_stage(tile, static_cast<std::uint32_t>(shape.chunks_of(part) * shape.chunk_bytes));
     }
   }
 
   // `chosen`: the experts whose rows are added up, one after another; null when there is one matrix.
   __device__ void run(const std::int32_t* chosen) {
-    for (int batch = 0; batch < share.items; batch += stream_batch) {
-      const int items = min(stream_batch, share.items - batch);
-      const StreamTile mine = tile_of<mode>(call, room, share, batch + min(lane, items - 1));
-      const auto address = reinterpret_cast<unsigned long long>(mine.data);
+    constexpr int at_once = 32;  // a lane looks up one tile
+    for (int batch = 0; batch < share.items; batch += call.shape.batch) {
+      const int end = min(batch + call.shape.batch, share.items);
       for (int choice = 0; choice < call.vectors; ++choice) {
         const std::int64_t expert = chosen != nullptr ? chosen[choice] * call.expert_bytes : 0;
-        for (int panel = 0; panel < call.shape.panels; ++panel) {
+        for (int first = batch; first < end; first += at_once) {
+          const int items = min(at_once, end - first);
+          const StreamTile mine = tile_of<mode>(call, room, share, first + min(lane, items - 1));
+          const auto address = reinterpret_cast<unsigned long long>(mine.data);
           for (int item = 0; item < items; ++item) {
             const auto tile = __shfl_sync(full_warp, address, item);
-            fill_panel(reinterpret_cast<const std::byte*>(tile) + expert, panel);
+            fill_tile(reinterpret_cast<const std::byte*>(tile) + expert);
           }
         }
       }

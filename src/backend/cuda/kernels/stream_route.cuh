@@ -36,50 +36,56 @@ struct Candidates {
   }
 };
 
-__device__ inline void choose(const Routing& routing, const float* logits, const StreamRoom& room, int lane) {
-  Candidates own = {logits, routing.experts, lane};
-  own.find(0xFFFFFFFFu, routing.experts);
+// A lane of the warp that chooses: its expert, and how much that one counts if it were the largest of all.
+struct Choice {
   float logit = 0.0f;
-  int chosen = 0;
-  for (int k = 0; k < routing.active; ++k) {
-    const std::uint32_t most = __reduce_max_sync(full_warp, own.key);
-    const int expert = __reduce_min_sync(full_warp, own.key == most ? own.expert : routing.experts);
-    if (lane == k) {
-      logit = unordered(most);
+  std::int32_t expert = 0;
+
+  __device__ static Choice make(const Routing& routing, const float* logits, int lane) {
+    Choice out;
+    Candidates own = {logits, routing.experts, lane};
+    own.find(0xFFFFFFFFu, routing.experts);
+    for (int k = 0; k < routing.active; ++k) {
+      const std::uint32_t most = __reduce_max_sync(full_warp, own.key);
+      const int expert = __reduce_min_sync(full_warp, own.key == most ? own.expert : routing.experts);
       // Logits that are not numbers choose nobody; an expert that exists keeps the kernels behind safe.
-      chosen = min(expert, routing.experts - 1);
+      if (lane == k) out = {unordered(most), min(expert, routing.experts - 1)};
+      if (own.expert != expert) continue;
+      if (routing.experts <= 32) {
+        own.key = 0;
+      } else {
+        own.find(most, expert);
+      }
     }
-    if (own.expert != expert) continue;
-    if (routing.experts <= 32) {
-      own.key = 0;
-    } else {
-      own.find(most, expert);
+    return out;
+  }
+
+  // For the kernel behind. Experts are read before this kernel has ended: each says for itself whether it is
+  // there.
+  __device__ void publish(const Routing& routing, const float* logits, int lane) const {
+    if (lane < routing.active) __stcg(routing.chosen + lane, expert);
+    const float top = __shfl_sync(full_warp, logit, 0);
+    const float share = lane < routing.active ? expf(logit - top) : 0.0f;
+    float sum = share;
+    if (!routing.renormalizes) {
+      sum = 0.0f;
+      for (int e = lane; e < routing.experts; e += 32) sum += expf(logits[e] - top);
     }
+    sum = warp_sum(sum);
+    if (lane < routing.active) __stcg(routing.shares + lane, share / sum);
   }
-  const float top = __shfl_sync(full_warp, logit, 0);
-  const float share = lane < routing.active ? expf(logit - top) : 0.0f;
-  float sum = share;
-  if (!routing.renormalizes) {
-    sum = 0.0f;
-    for (int e = lane; e < routing.experts; e += 32) sum += expf(logits[e] - top);
-  }
-  sum = warp_sum(sum);
-  if (lane >= routing.active) return;
-  room.chosen[lane] = chosen;
-  room.shares[lane] = share / sum;
-  if (blockIdx.x == 0) {
-    __stcg(routing.shares + lane, share / sum);
-    __stcg(routing.chosen + lane, chosen);  // read before this kernel has ended
-    __threadfence();
-  }
-}
+};
 
 // A thread's part of the logits of one expert, asked for before anything else.
 struct RouterSums {
   static constexpr int at_once = 9;
   float values[at_once] = {};
+  float bias = 0.0f;  // of expert number `thread`
 
   __device__ static int groups(const Routing& routing) { return max(1, stream_threads / routing.experts); }
+  __device__ void load_bias(const Routing& routing, int thread) {
+    if (thread < routing.experts && routing.bias != nullptr) bias = __ldg(routing.bias + thread);
+  }
   __device__ void load(const Routing& routing, int thread) {
     const int group = thread / routing.experts;
     if (group >= groups(routing)) return;
@@ -104,35 +110,32 @@ struct RouterSums {
 };
 
 // The warps that multiply. Every block adds up the logits for itself: that is faster than waiting for one
-// that does. Behind it the choice lies in shared memory, but other warps have to be told.
-__device__ inline void route_here(const StreamCall& call, const StreamRoom& room, const RouterSums& logits,
-                                  float square_part, int thread) {
+// that does. `inverse` is known to the first warp. Behind it the choice lies in shared memory, but other
+// warps have to be told.
+__device__ inline Choice route_here(const StreamCall& call, const StreamRoom& room, const RouterSums& logits,
+                                    float inverse, int thread) {
   const Routing& routing = call.routing;
   const int groups = RouterSums::groups(routing);
   if (thread / routing.experts < groups) room.reduced[thread] = logits.sum(routing, thread);
-  const float inverse = inverse_rms(call.norm, square_part);
-  const float bias =
-      thread < routing.experts && routing.bias != nullptr ? __ldg(routing.bias + thread) : 0.0f;
+  if (thread == 0) *room.inverse = inverse;
   sync_multipliers();
   if (thread < routing.experts) {
     float sum = 0.0f;
 #pragma unroll 16
     for (int i = 0; i < groups; ++i) sum += room.reduced[i * routing.experts + thread];
-    room.small[thread] = sum * inverse + bias;
+    room.small[thread] = sum * *room.inverse + logits.bias;
   }
   if (routing.experts > 32) {
     sync_multipliers();
   } else {
     __syncwarp();
   }
-  if (thread < 32) choose(routing, room.small, room, thread);
-}
-
-// The experts that the kernel before chose.
-__device__ inline void read_choice(const StreamCall& call, const StreamRoom& room, int thread) {
-  if (thread >= call.active) return;
-  room.chosen[thread] = __ldcg(call.experts + thread);
-  room.shares[thread] = __ldcg(call.shares + thread);
+  Choice choice;
+  if (thread < 32) {
+    choice = Choice::make(routing, room.small, thread);
+    if (thread < routing.active) room.chosen[thread] = choice.expert;
+  }
+  return choice;
 }
 
 }  // namespace inferno::cuda
