@@ -8,141 +8,13 @@
 
 #include "backend/cuda/kernels/attention_decode.cuh"
 #include "backend/cuda/kernels/attention_join.cuh"
+#include "backend/cuda/kernels/attention_rotate.cuh"
 #include "backend/cuda/kernels/launch.cuh"
 
 namespace inferno::cuda {
 namespace {
 
 using namespace decode;
-
-// A lane's elements of one head: 8 t to 8 t + 7 of every 32. They lie in registers as they are in memory.
-template <int Dim>
-struct HeadPiece {
-  float x[Dim / 32][8];
-
-  __device__ void load(const float* from, int t) {
-#pragma unroll
-    for (int c = 0; c < Dim / 32; ++c) {
-#pragma unroll
-      for (int i = 0; i < 8; i += 4) {
-        const float4 four = __ldcg(reinterpret_cast<const float4*>(from + 32 * c + 8 * t + i));
-        x[c][i] = four.x, x[c][i + 1] = four.y, x[c][i + 2] = four.z, x[c][i + 3] = four.w;
-      }
-    }
-  }
-  // Divided by the root of the mean square over the head, which four neighbouring lanes hold. Returns what
-  // it multiplied by, gains apart.
-  __device__ float normalize(const float* gain, float epsilon, int t) {
-    float square = 0.0f;
-#pragma unroll
-    for (int c = 0; c < Dim / 32; ++c) {
-#pragma unroll
-      for (int i = 0; i < 8; ++i) square += x[c][i] * x[c][i];
-    }
-    square += __shfl_xor_sync(full_warp, square, 1);
-    square += __shfl_xor_sync(full_warp, square, 2);
-    const float inverse = rsqrtf(square / static_cast<float>(Dim) + epsilon);
-#pragma unroll
-    for (int c = 0; c < Dim / 32; ++c) {
-#pragma unroll
-      for (int i = 0; i < 8; ++i) x[c][i] *= inverse * gain[32 * c + 8 * t + i];
-    }
-    return inverse;
-  }
-  __device__ uint4 rounded(int c) const {
-    return {packed(x[c][0], x[c][1]), packed(x[c][2], x[c][3]), packed(x[c][4], x[c][5]),
-            packed(x[c][6], x[c][7])};
-  }
-};
-
-// Where all dimensions rotate, a lane has both elements of each of its pairs. Cosines, then sines of a
-// position are the same for all heads and lie in shared memory.
-template <int Dim>
-__device__ void rotate_all(HeadPiece<Dim>& head, const float* angles, int t) {
-#pragma unroll
-  for (int c = 0; c < Dim / 64; ++c) {
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int pair = 32 * c + 8 * t + i;
-      const float a = head.x[c][i], b = head.x[c + Dim / 64][i];
-      head.x[c][i] = a * angles[pair] - b * angles[Dim / 2 + pair];
-      head.x[c + Dim / 64][i] = b * angles[pair] + a * angles[Dim / 2 + pair];
-    }
-  }
-}
-
-// Where only some dimensions rotate, another lane may have an element's partner: it is read once more.
-template <int Dim>
-__device__ void rotate_some(HeadPiece<Dim>& head, const DecodeCall& call, const float* from, float inverse,
-                            const float* angles) {
-  const int t = static_cast<int>(threadIdx.x) % 4;
-#pragma unroll
-  for (int c = 0; c < Dim / 32; ++c) {
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int d = 32 * c + 8 * t + i;
-      const bool low = d < call.half;
-      const int other = low ? d + call.half : d - call.half, angle = low ? d : other;
-      if (d < 2 * call.half) {
-        const float partner = __ldcg(from + other) * inverse * (call.normalizes ? call.q_norm[other] : 1.0f);
-        const float sine = angles[call.half + angle];
-        head.x[c][i] = head.x[c][i] * angles[angle] + (low ? -partner : partner) * sine;
-      }
-      asm volatile("" ::: "memory");  // one after another: all at once would need more registers than there are
-    }
-  }
-}
-
-// The new key, rotated and normalized by a warp together: to shared memory and, if `cached` is given, to the
-// cache.
-template <int Dim>
-__device__ void rotate_head(const DecodeCall& call, const float* from, const float* gain,
-                            DecodeRoom<Dim>& room, __nv_bfloat16* cached) {
-  constexpr int each = Dim / 32;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  float inverse = 1.0f;
-  if (call.normalizes) {
-    float square = 0.0f;
-#pragma unroll
-    for (int i = 0; i < each; ++i) square += __ldcg(from + lane + 32 * i) * __ldcg(from + lane + 32 * i);
-    inverse = rsqrtf(warp_sum(square) / static_cast<float>(Dim) + call.epsilon);
-  }
-  const auto value = [&](int i) { return __ldcg(from + i) * inverse * (call.normalizes ? gain[i] : 1.0f); };
-  const auto store = [&](int i, float x) {
-    const __nv_bfloat16 rounded = __float2bfloat16_rn(x);
-    room.new_key[i] = rounded;
-    if (cached != nullptr) cached[i] = rounded;
-  };
-  for (int i = lane; i < call.half; i += 32) {
-    const float a = value(i), b = value(call.half + i), c = room.angles[i], s = room.angles[call.half + i];
-    store(i, a * c - b * s);
-    store(call.half + i, b * c + a * s);
-  }
-  for (int i = 2 * call.half + lane; i < Dim; i += 32) store(i, value(i));
-}
-
-// The new key and value, for the warp whose position is the new one.
-template <int Dim>
-__device__ void read_new(const DecodeCall& call, const DecodePlace& at, DecodeRoom<Dim>& room) {
-  constexpr int each = Dim / 32;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const float* row = call.qkv + std::int64_t{at.row} * (call.heads + 2 * call.kv_heads) * Dim;
-  const std::int64_t slot = (std::int64_t{call.slots[at.row]} * call.kv_heads + at.kv_head) * Dim;
-  float value[each];
-#pragma unroll
-  for (int i = 0; i < each; ++i) {
-    value[i] = __ldcg(row + (call.heads + call.kv_heads + at.kv_head) * Dim + lane + 32 * i);
-  }
-  rotate_head<Dim>(call, row + (call.heads + at.kv_head) * Dim, call.k_norm, room,
-                   at.chunk == 0 ? call.keys + slot : nullptr);
-#pragma unroll
-  for (int i = 0; i < each; ++i) {
-    const __nv_bfloat16 rounded = __float2bfloat16_rn(value[i]);
-    room.new_value[lane + 32 * i] = rounded;
-    if (at.chunk == 0) call.values[slot + lane + 32 * i] = rounded;
-  }
-  __syncwarp();
-}
 
 // Of the heads (rows) g every lane has the same top, and its own part of the sum. Of dimensions 16 m + g and
 // 16 m + g + 8 it has heads 2 t and 2 t + 1: scores are computed as [heads, positions], which is how the
@@ -242,15 +114,15 @@ template <int Dim>
 __device__ void attend_warp(const DecodeCall& call, const DecodePlace& at, DecodeRoom<Dim>& room,
                             DecodeStep<Dim>& step, const uint4 (&queries)[Dim / 32]) {
   constexpr int pass = DecodeShape<Dim>::pass;
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
   __nv_bfloat16* values = room.of_warp[warp].values;
   DecodeState<Dim> state;
   const int begin = at.begin + warp * DecodeShape<Dim>::step;
   for (int first = begin; first < at.end; first += pass) {
     const bool another = first + pass < at.end;
-    wait_for_copies<0>();
-    __syncwarp();
-    step.insert_new(at, room, first, values, lane);
+    int lane = static_cast<int>(threadIdx.x) % 32;
+    asm volatile("" : "+r"(lane));  // addresses are made anew: all of them would not fit into registers
+    step.insert_key(at, room, first, lane);
     float weights[DecodeState<Dim>::tiles][4];
     state.score(weights, step, queries);
     if (another) {
@@ -259,52 +131,16 @@ __device__ void attend_warp(const DecodeCall& call, const DecodePlace& at, Decod
     }
     const float shrink = state.weigh(weights, call.scale, at.end - first, lane);
     if (first != begin) state.shrink_sums(shrink, lane);
+    wait_for_copies<0>();
+    __syncwarp();
+    step.insert_value(at, room, first, values, lane);
     state.add(weights, values, lane);
     if (another) {
       __syncwarp();
       step.fetch_values(call, at, values, lane);
-      prefetch_step<Dim>(call, at, first + (1 + call.ahead) * pass, lane);
     }
   }
-  state.leave(room, warp, lane);
-}
-
-// A row of the table has 2 * half floats: not always a multiple of 16 bytes.
-template <int Dim>
-__device__ void fetch_angles(const DecodeCall& call, const DecodePlace& at, DecodeRoom<Dim>& room) {
-  const int thread = static_cast<int>(threadIdx.x);
-  const float* from = call.table + std::int64_t{at.own} * 2 * call.half;
-  if (2 * call.half == Dim) {
-    if (thread < Dim / 4) copy_later(room.angles + 4 * thread, from + 4 * thread, true);
-  } else if (thread < 2 * call.half) {
-    room.angles[thread] = from[thread];
-  }
-  close_copies();
-}
-
-// The queries of head g as the tensor cores want them, zeros where there is no such head. The new key and
-// value are read meanwhile, by the warp that has their position.
-template <int Dim>
-__device__ void read_queries(uint4 (&queries)[Dim / 32], const DecodeCall& call, const DecodePlace& at,
-                             DecodeRoom<Dim>& room) {
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-  const int g = lane / 4, t = lane % 4;
-  const float* row = call.qkv + std::int64_t{at.row} * (call.heads + 2 * call.kv_heads) * Dim;
-  const float* from = row + (at.first_head + min(g, at.heads - 1)) * Dim;
-  HeadPiece<Dim> head;
-  head.load(from, t);
-  wait_for_copies<1>();  // angles; values are still on their way
-  __syncthreads();
-  const bool has_new = at.end == at.own + 1;
-  if (has_new && (at.own - at.begin) / DecodeShape<Dim>::step % warps == warp) read_new<Dim>(call, at, room);
-  const float inverse = call.normalizes ? head.normalize(call.q_norm, call.epsilon, t) : 1.0f;
-  if (2 * call.half == Dim) {
-    rotate_all<Dim>(head, room.angles, t);
-  } else {
-    rotate_some<Dim>(head, call, from, inverse, room.angles);
-  }
-#pragma unroll
-  for (int c = 0; c < Dim / 32; ++c) queries[c] = g < at.heads ? head.rounded(c) : make_uint4(0, 0, 0, 0);
+  state.leave(room, warp, static_cast<int>(threadIdx.x) % 32);
 }
 
 template <int Dim, bool clusters>
@@ -315,10 +151,11 @@ __global__ void __launch_bounds__(32 * warps, 4) decode_kernel(const __grid_cons
   if (clusters && call.splits > 1) cluster_arrive();  // waited for before anything is sent
   // Positions and tables were uploaded before the step began, and older keys and values are from other steps.
   const DecodePlace at = place_of<Dim>(call);
-  if (at.split() >= at.splits) {
-    if (clusters) cluster_wait();
+  if (at.idle()) {
+    if (clusters && call.splits > 1) cluster_wait();
     return;  // without waiting: those who work do, so this kernel ends after the one before it all the same
   }
+  if (thread == 0) room.place = at;
   const int begin = at.begin + warp * DecodeShape<Dim>::step;
   DecodeStep<Dim> step;
   fetch_angles<Dim>(call, at, room);
@@ -326,47 +163,58 @@ __global__ void __launch_bounds__(32 * warps, 4) decode_kernel(const __grid_cons
   step.fetch_keys(call, at, lane);
   step.fetch_values(call, at, room.of_warp[warp].values, lane);
   const float sink = sink_of<Dim>(call, at, thread);
-  for (int i = 1; i <= call.ahead; ++i) {
-    prefetch_step<Dim>(call, at, begin + i * DecodeShape<Dim>::pass, lane);
-  }
   wait_for_previous();
   uint4 queries[Dim / 32];
   read_queries<Dim>(queries, call, at, room);
   attend_warp<Dim>(call, at, room, step, queries);
   if (clusters && call.splits > 1) cluster_wait();
   __syncthreads();
-  if (at.splits == 1) return write_alone<Dim>(call, at, room, sink);
+  const DecodePlace& place = room.place;
+  if (place.splits * place.clusters == 1) return write_alone<Dim>(call, place, room, sink);
   if constexpr (clusters) {
-    write_in_cluster<Dim>(call, at, room, sink);
+    write_in_cluster<Dim>(call, place, room, sink);
   } else {
-    write_if_last<Dim>(call, at, room);
+    write_if_last<Dim>(call, place, room);
   }
 }
 
-// A power of two: enough blocks to fill the device four times, each with something to do. Fixed for a
-// shape and a table's size, so that a recorded graph stays valid while sequences grow.
-int splits_for(const Queue& queue, const AttentionCall& call, std::int64_t blocks, std::int64_t most) {
+struct Cut {
+  int splits = 1, clusters = 1;
+};
+
+// How many blocks share a context, by what was fastest: no more than two for each multiprocessor, or four
+// before one block has a whole context to itself. Fixed for a shape and a table's size, so that a recorded
+// graph stays valid while sequences grow; blocks without a stretch end at once.
+Cut cut_for(const Queue& queue, const AttentionCall& call, std::int64_t blocks, std::int64_t most) {
   const std::int64_t capacity = std::int64_t{call.group.block_table.cols} * call.step.block_size;
   const std::int64_t longest =
       call.spec.window > 0 ? std::min<std::int64_t>(capacity, call.spec.window) : capacity;
   const int pass = call.spec.head_dim == 64 ? DecodeShape<64>::pass : DecodeShape<128>::pass;
-  std::int64_t splits = 1;
-  while (2 * splits <= most && splits * pass < longest && 2 * splits * blocks <= 4 * queue.multiprocessors) {
-    splits *= 2;
+  const std::int64_t processors = queue.multiprocessors;
+  Cut cut;
+  while (2 * cut.splits <= most && cut.splits * pass < longest &&
+         2 * cut.splits * blocks <= (cut.splits == 1 ? 4 : 2) * processors) {
+    cut.splits *= 2;
   }
-  return static_cast<int>(splits);
+  if (cut.splits == 1) return cut;
+  // Only long contexts have more than one: as many as there are multiprocessors for, two where that is few.
+  const std::int64_t all = blocks * cut.splits, more = 2 * all <= 4 * processors ? 2 : 1;
+  const std::int64_t clusters = std::clamp<std::int64_t>(processors / all, more, most_clusters);
+  cut.clusters = static_cast<int>(std::clamp<std::int64_t>(longest / (2 * cut.splits * pass), 1, clusters));
+  return cut;
 }
 
 template <int Dim>
 void launch_decode(const Queue& queue, const DecodeCall& call, std::int64_t blocks) {
-  Shape shape = {.grid = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(call.splits)),
+  Shape shape = {.grid = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(call.splits),
+                              static_cast<unsigned>(call.clusters)),
                  .threads = 32 * warps};
   if (queue.largest_cluster == 1) return launch(queue, shape, decode_kernel<Dim, false>, call);
   shape.cluster = static_cast<unsigned>(call.splits);
   launch(queue, shape, decode_kernel<Dim, true>, call);
 }
 
-// Sixteen blocks are more than every device with clusters can place, so it is asked.
+// Whether the device can place clusters of so many blocks is for it to say.
 template <int Dim>
 bool runs_in_clusters(unsigned blocks) {
   cudaLaunchAttribute attribute = {};
@@ -379,9 +227,7 @@ bool runs_in_clusters(unsigned blocks) {
   config.numAttrs = 1;
   int clusters = 0;
   const auto kernel = decode_kernel<Dim, true>;
-  const bool answered =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess &&
-      cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess;
+  const bool answered = cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess;
   if (!answered) cudaGetLastError();  // no clusters here is no error
   return answered && clusters > 0;
 }
@@ -390,7 +236,8 @@ bool runs_in_clusters(unsigned blocks) {
 
 int largest_decode_cluster() {
   unsigned blocks = 1;
-  while (2 * blocks <= most_cluster && runs_in_clusters<64>(2 * blocks) && runs_in_clusters<128>(2 * blocks)) {
+  while (2 * blocks <= most_cluster && runs_in_clusters<64>(2 * blocks) &&
+         runs_in_clusters<128>(2 * blocks)) {
     blocks *= 2;
   }
   return static_cast<int>(blocks);
@@ -407,37 +254,39 @@ void attend_decode(const Queue& queue, Matrix out, Matrix qkv, Matrix rope_table
   const AttentionSpec& spec = call.spec;
   const int shared = spec.heads / spec.kv_heads, chunks = (shared + most_heads - 1) / most_heads;
   const std::int64_t blocks = std::int64_t{out.rows} * spec.kv_heads * chunks;
-  // Without clusters the blocks' results and tickets must fit into what there is.
+  // What meets in global memory must fit into what there is of it.
   const std::int64_t part_floats = parts * (spec.head_dim / 2 + 4);
-  const std::int64_t fits = blocks > scratch.ticket_count ? 1 : scratch.partial_floats / (blocks * part_floats);
-  const std::int64_t most = queue.largest_cluster > 1 ? queue.largest_cluster
-                                                      : std::min<std::int64_t>(attend_most_splits, fits);
-  const DecodeCall what = {
-      .out = elements_of(out),
-      .qkv = floats_of(qkv),
-      .table = floats_of(rope_table),
-      .q_norm = floats_of(call.weights.q_norm),
-      .k_norm = floats_of(call.weights.k_norm),
-      .sinks = spec.sinks ? floats_of(call.weights.sinks) : nullptr,
-      .keys = reinterpret_cast<__nv_bfloat16*>(call.cache.keys.data),
-      .values = reinterpret_cast<__nv_bfloat16*>(call.cache.values.data),
-      .slots = integers_of(call.group.slots),
-      .positions = integers_of(call.step.positions),
-      .block_table = integers_of(call.group.block_table),
-      .table_cols = call.group.block_table.cols,
-      .block_shift = std::countr_zero(static_cast<unsigned>(call.step.block_size)),
-      .window = spec.window,
-      .heads = spec.heads,
-      .kv_heads = spec.kv_heads,
-      .half = rope_table ? rope_table.cols / 2 : 0,
-      .chunks = chunks,
-      .splits = splits_for(queue, call, blocks, most),
-      .scale = spec.scale * log2_e,
-      .epsilon = call.weights.norm_epsilon,
-      .normalizes = spec.qk_norm,
-      .ahead = 2,
-      .partial = scratch.partial,
-      .tickets = scratch.tickets};
+  const std::int64_t fits =
+      blocks * most_cluster > scratch.ticket_count ? 1 : scratch.partial_floats / (blocks * part_floats);
+  const bool in_clusters = queue.largest_cluster > 1;
+  Cut cut = cut_for(queue, call, blocks,
+                    in_clusters ? queue.largest_cluster : std::min<std::int64_t>(attend_most_splits, fits));
+  cut.clusters = in_clusters ? static_cast<int>(std::clamp<std::int64_t>(fits, 1, cut.clusters)) : 1;
+  const DecodeCall what = {.out = elements_of(out),
+                           .qkv = floats_of(qkv),
+                           .table = floats_of(rope_table),
+                           .q_norm = floats_of(call.weights.q_norm),
+                           .k_norm = floats_of(call.weights.k_norm),
+                           .sinks = spec.sinks ? floats_of(call.weights.sinks) : nullptr,
+                           .keys = reinterpret_cast<__nv_bfloat16*>(call.cache.keys.data),
+                           .values = reinterpret_cast<__nv_bfloat16*>(call.cache.values.data),
+                           .slots = integers_of(call.group.slots),
+                           .positions = integers_of(call.step.positions),
+                           .block_table = integers_of(call.group.block_table),
+                           .table_cols = call.group.block_table.cols,
+                           .block_shift = std::countr_zero(static_cast<unsigned>(call.step.block_size)),
+                           .window = spec.window,
+                           .heads = spec.heads,
+                           .kv_heads = spec.kv_heads,
+                           .half = rope_table ? rope_table.cols / 2 : 0,
+                           .chunks = chunks,
+                           .splits = cut.splits,
+                           .clusters = cut.clusters,
+                           .scale = spec.scale * log2_e,
+                           .epsilon = call.weights.norm_epsilon,
+                           .normalizes = spec.qk_norm,
+                           .partial = scratch.partial,
+                           .tickets = scratch.tickets};
   if (spec.head_dim == 64) return launch_decode<64>(queue, what, blocks);
   launch_decode<128>(queue, what, blocks);
 }

@@ -11,7 +11,7 @@
 
 namespace inferno::cuda::decode {
 
-constexpr int warps = 4, most_heads = 8, most_cluster = 16;
+constexpr int warps = 4, most_heads = 8, most_cluster = 8, most_clusters = 8;
 constexpr float log2_e = 1.4426950408889634f;
 
 struct DecodeCall {
@@ -21,10 +21,10 @@ struct DecodeCall {
   __nv_bfloat16 *keys, *values;
   const std::int32_t *slots, *positions, *block_table;
   int table_cols, block_shift, window;
-  int heads, kv_heads, half, chunks, splits;  // half: of the dimensions that rotate; splits: a power of two
+  int heads, kv_heads, half, chunks;  // half: of the dimensions that rotate
+  int splits, clusters;               // blocks of a cluster, a power of two; clusters for a group of heads
   float scale, epsilon;
   bool normalizes;
-  int ahead;
   float* partial;
   std::uint32_t* tickets;
 };
@@ -34,6 +34,15 @@ template <int Dim>
 struct DecodeShape {
   static constexpr int tiles = 128 / Dim;  // of 16 positions
   static constexpr int step = 16 * tiles, pass = warps * step;
+};
+
+// Stretches: `splits` for each of `clusters` that have something to do.
+struct DecodePlace {
+  int row, kv_head, first_head, heads, chunk, splits, clusters, own, begin, end;
+
+  __device__ static int split() { return static_cast<int>(blockIdx.y); }
+  __device__ static int cluster() { return static_cast<int>(blockIdx.z); }
+  __device__ bool idle() const { return split() >= splits || cluster() >= clusters; }
 };
 
 // What a block found for half the dimensions of a head: sums of values under weights of 2^(score - top).
@@ -51,17 +60,12 @@ struct DecodeRoom {
     float results[most_heads * Dim];
   };
   OfWarp of_warp[warps];
-  Part<Dim> received[parts];         // from the blocks of the cluster
-  float2 tops[warps][most_heads];    // the largest score and the sum of weights
+  Part<Dim> received[parts];       // from the blocks of the cluster
+  float2 tops[warps][most_heads];  // the largest score and the sum of weights
   __nv_bfloat16 new_key[Dim], new_value[Dim];
   float angles[Dim];
+  DecodePlace place;  // for the end: registers are short in between
   bool last;
-};
-
-struct DecodePlace {
-  int row, kv_head, first_head, heads, chunk, splits, own, begin, end;
-
-  __device__ static int split() { return static_cast<int>(blockIdx.y); }
 };
 
 template <int Dim>
@@ -76,11 +80,15 @@ __device__ DecodePlace place_of(const DecodeCall& call) {
   at.first_head = at.kv_head * shared + at.chunk * most_heads;
   at.heads = min(most_heads, (at.kv_head + 1) * shared - at.first_head);
   const int first = call.window > 0 ? max(0, at.own - call.window + 1) : 0;
-  const int count = at.own + 1 - first, passes = (count + DecodeShape<Dim>::pass - 1) / DecodeShape<Dim>::pass;
-  // A power of two, so that heads are dealt evenly. Nobody's stretch is empty: count > (splits - 1)^2.
+  const int count = at.own + 1 - first,
+            passes = (count + DecodeShape<Dim>::pass - 1) / DecodeShape<Dim>::pass;
+  // A power of two, so that heads are dealt evenly. A second cluster costs a way through global memory, which
+  // is worth four to eight passes. Nobody's stretch is empty: positions are more than stretches squared.
   at.splits = min(call.splits, 1 << (32 - __clz(passes - 1)));
-  const int each = (count + at.splits - 1) / at.splits;
-  at.begin = first + at.split() * each;
+  const bool is_long = passes > call.splits * (call.clusters > 2 ? 4 : 8);
+  at.clusters = is_long ? min(call.clusters, passes / (2 * call.splits)) : 1;
+  const int stretches = at.splits * at.clusters, each = (count + stretches - 1) / stretches;
+  at.begin = first + (at.cluster() * at.splits + at.split()) * each;
   at.end = min(at.own + 1, at.begin + each);
   return at;
 }
@@ -112,8 +120,9 @@ struct DecodeStep {
     return (table[position >> call.block_shift] << call.block_shift) +
            (position & ((1 << call.block_shift) - 1));
   }
-  __device__ static std::int64_t element_of(const DecodeCall& call, const DecodePlace& at, std::int32_t row) {
-    return (std::int64_t{row} * call.kv_heads + at.kv_head) * Dim;
+  __device__ static const uint4* place_in(const __nv_bfloat16* cache, const DecodeCall& call, int kv_head,
+                                          std::int32_t row) {
+    return reinterpret_cast<const uint4*>(cache + kv_head * Dim + std::int64_t{row} * (call.kv_heads * Dim));
   }
 
   __device__ void find(const DecodeCall& call, const DecodePlace& at, int first, int lane) {
@@ -124,7 +133,7 @@ struct DecodeStep {
   __device__ void fetch_keys(const DecodeCall& call, const DecodePlace& at, int lane) {
 #pragma unroll
     for (int i = 0; i < rows; ++i) {
-      const auto* from = reinterpret_cast<const uint4*>(call.keys + element_of(call, at, at_row[i])) + lane % 4;
+      const uint4* from = place_in(call.keys, call, at.kv_head, at_row[i]) + lane % 4;
 #pragma unroll
       for (int c = 0; c < chunks; ++c) {
         keys[i][c] = lane / 4 + 8 * i < old ? from[4 * c] : make_uint4(0, 0, 0, 0);
@@ -136,55 +145,37 @@ struct DecodeStep {
 #pragma unroll
     for (int i = 0; i < rows; ++i) {
       const int row = lane / 4 + 8 * i;
-      const __nv_bfloat16* from = call.values + element_of(call, at, at_row[i]) + lane % 4 * 8;
+      const uint4* from = place_in(call.values, call, at.kv_head, at_row[i]) + lane % 4;
 #pragma unroll
       for (int c = 0; c < chunks; ++c) {
-        copy_later(value_chunk<Dim>(values, row, 4 * c + lane % 4), from + 32 * c, row < old);
+        copy_later(value_chunk<Dim>(values, row, 4 * c + lane % 4), from + 4 * c, row < old);
       }
     }
     close_copies();
   }
   // The new position, if it is one of the warp's `step` from `first` on.
-  __device__ void insert_new(const DecodePlace& at, const DecodeRoom<Dim>& room, int first,
-                             __nv_bfloat16* values, int lane) {
-    const int place = at.own - first;
-    if (place >= DecodeShape<Dim>::step || at.end != at.own + 1) return;
+  __device__ static bool has_new(const DecodePlace& at, int first) {
+    return at.own - first < DecodeShape<Dim>::step && at.end == at.own + 1;
+  }
+  __device__ void insert_key(const DecodePlace& at, const DecodeRoom<Dim>& room, int first, int lane) {
+    if (!has_new(at, first)) return;
     const auto* key = reinterpret_cast<const uint4*>(room.new_key);
 #pragma unroll
     for (int i = 0; i < rows; ++i) {
-      if (lane / 4 + 8 * i != place) continue;
+      if (lane / 4 + 8 * i != at.own - first) continue;
 #pragma unroll
       for (int c = 0; c < chunks; ++c) keys[i][c] = key[4 * c + lane % 4];
     }
+  }
+  __device__ static void insert_value(const DecodePlace& at, const DecodeRoom<Dim>& room, int first,
+                                      __nv_bfloat16* values, int lane) {
+    if (!has_new(at, first)) return;
     if (lane < Dim / 8) {
-      *reinterpret_cast<uint4*>(value_chunk<Dim>(values, place, lane)) =
+      *reinterpret_cast<uint4*>(value_chunk<Dim>(values, at.own - first, lane)) =
           reinterpret_cast<const uint4*>(room.new_value)[lane];
     }
     __syncwarp();
   }
 };
-
-__device__ inline void prefetch(const void* address) {
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(address));
-}
-
-// Asks for a warp's step of old keys and values, as far as L2: a long stretch needs more on its way than
-// registers and shared memory hold. Each lane asks for 32 bytes, the smallest piece that memory delivers.
-template <int Dim>
-__device__ void prefetch_step(const DecodeCall& call, const DecodePlace& at, int first, int lane) {
-  const int old = min(at.end, at.own) - first;
-#pragma unroll
-  for (int i = 0; i < DecodeStep<Dim>::rows; ++i) {
-    const int place = lane / 4 + 8 * i;
-    if (place >= old) continue;
-    const std::int32_t row = DecodeStep<Dim>::row_of(call, at, first + place);
-    const std::int64_t element = DecodeStep<Dim>::element_of(call, at, row);
-#pragma unroll
-    for (int d = lane % 4 * 16; d < Dim; d += 64) {
-      prefetch(call.keys + element + d);
-      prefetch(call.values + element + d);
-    }
-  }
-}
 
 }  // namespace inferno::cuda::decode

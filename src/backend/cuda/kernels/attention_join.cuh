@@ -71,18 +71,25 @@ __device__ Joined join_warps(DecodeRoom<Dim>& room, const PartPlace& part) {
   return all;
 }
 
-// The same of `count` blocks' parts, `stride` apart.
-template <int Dim>
+// The same of `count` blocks' parts, `stride` apart. Those in global memory were written by other
+// multiprocessors: L1 must not answer for them.
+template <int Dim, bool in_global>
 __device__ Joined join_parts(const Part<Dim>* found, int stride, int count, int d) {
+  const auto four = [&](const float* at) {
+    const auto* from = reinterpret_cast<const float4*>(at);
+    if constexpr (in_global) return __ldcg(from);
+    return *from;
+  };
   Joined all;
 #pragma unroll 8
-  for (int i = 0; i < count; ++i) all.top = fmaxf(all.top, found[i * stride].top);
+  for (int i = 0; i < count; ++i) all.top = fmaxf(all.top, four(&found[i * stride].top).x);
 #pragma unroll 8
   for (int i = 0; i < count; ++i) {
     const Part<Dim>& part = found[i * stride];
-    const float share = exp2_of(part.top - all.top);
-    all.sum += share * part.sum;
-    add_weighted(all.values, share, *reinterpret_cast<const float4*>(part.values + d));
+    const float4 top = four(&part.top);
+    const float share = exp2_of(top.x - all.top);
+    all.sum += share * top.y;
+    add_weighted(all.values, share, four(part.values + d));
   }
   return all;
 }
@@ -97,12 +104,13 @@ __device__ PartPlace cluster_part(const DecodePlace& at, int thread) {
 // The sink of the head that a thread writes at last, times log2 e.
 template <int Dim>
 __device__ float sink_of(const DecodeCall& call, const DecodePlace& at, int thread) {
-  const int head = at.splits == 1 ? thread / 16 : cluster_part<Dim>(at, thread).index / 2;
+  const int head = at.splits * at.clusters == 1 ? thread / 16 : cluster_part<Dim>(at, thread).index / 2;
   return call.sinks == nullptr || head >= at.heads ? -INFINITY : call.sinks[at.first_head + head] * log2_e;
 }
 
 template <int Dim>
-__device__ void write_alone(const DecodeCall& call, const DecodePlace& at, DecodeRoom<Dim>& room, float sink) {
+__device__ void write_alone(const DecodeCall& call, const DecodePlace& at, DecodeRoom<Dim>& room,
+                            float sink) {
   const int thread = static_cast<int>(threadIdx.x);
   if (thread / 16 >= at.heads) return;
 #pragma unroll
@@ -112,7 +120,29 @@ __device__ void write_alone(const DecodeCall& call, const DecodePlace& at, Decod
   }
 }
 
-// Every block sends each part to the block that writes it; then each joins what it got.
+// Leaves a part in global memory, where others of the same group will find it.
+template <int Dim>
+__device__ void leave_part(Part<Dim>& to, const Joined& mine, int d) {
+  __stcg(reinterpret_cast<float4*>(to.values + d), mine.values);
+  if (d == 0) __stcg(reinterpret_cast<float4*>(&to.top), make_float4(mine.top, mine.sum, 0.0f, 0.0f));
+}
+
+// True for the last of `count` blocks to come here, which then sees what all of them have left.
+template <int Dim>
+__device__ bool comes_last(DecodeRoom<Dim>& room, std::uint32_t* ticket, int count) {
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    const auto others = static_cast<std::uint32_t>(count - 1);
+    room.last = atomicInc(ticket, others) == others;  // wraps to zero for the next launch
+    __threadfence();
+  }
+  __syncthreads();
+  return room.last;
+}
+
+// Every block sends each part to the block that writes it; then each joins what it got. Where a group has
+// several clusters, the last of their blocks with the same parts joins them once more.
 template <int Dim>
 __device__ void write_in_cluster(const DecodeCall& call, const DecodePlace& at, DecodeRoom<Dim>& room,
                                  float sink) {
@@ -131,12 +161,20 @@ __device__ void write_in_cluster(const DecodeCall& call, const DecodePlace& at, 
   cluster_arrive();
   cluster_wait();
   const PartPlace part = cluster_part<Dim>(at, thread);
-  if (part.index >= 2 * at.heads) return;
-  join_parts<Dim>(room.received + (part.index & -at.splits), 1, at.splits, part.d)
-      .write(call, part.element<Dim>(call, at), sink);
+  const bool has_part = part.index < 2 * at.heads;
+  Joined all;
+  if (has_part) all = join_parts<Dim, false>(room.received + (part.index & -at.splits), 1, at.splits, part.d);
+  if (at.clusters > 1) {
+    const int blocks = static_cast<int>(gridDim.x), group = static_cast<int>(blockIdx.x);
+    auto* left = reinterpret_cast<Part<Dim>*>(call.partial) + std::int64_t{group} * parts + part.index;
+    if (has_part) leave_part<Dim>(left[at.cluster() * blocks * parts], all, part.d);
+    if (!comes_last<Dim>(room, call.tickets + group * most_cluster + at.split(), at.clusters)) return;
+    if (has_part) all = join_parts<Dim, true>(left, blocks * parts, at.clusters, part.d);
+  }
+  if (has_part) all.write(call, part.element<Dim>(call, at), sink);
 }
 
-// Without clusters: the last block to finish (a ticket) joins what all have left in global memory.
+// Without clusters: the last block to finish joins what all have left in global memory.
 template <int Dim>
 __device__ void write_if_last(const DecodeCall& call, const DecodePlace& at, DecodeRoom<Dim>& room) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -145,27 +183,16 @@ __device__ void write_if_last(const DecodeCall& call, const DecodePlace& at, Dec
   for (int round = 0; round < Dim / 64; ++round) {
     const PartPlace part = own_part<Dim>(thread, round);
     if (part.index >= 2 * at.heads) continue;
-    const Joined mine = join_warps<Dim>(room, part);
-    Part<Dim>& to = all[at.split() * parts + part.index];
-    __stcg(reinterpret_cast<float4*>(to.values + part.d), mine.values);
-    if (part.d == 0) __stcg(reinterpret_cast<float2*>(&to.top), make_float2(mine.top, mine.sum));
+    leave_part<Dim>(all[at.split() * parts + part.index], join_warps<Dim>(room, part), part.d);
   }
-  __threadfence();
-  __syncthreads();
-  if (thread == 0) {
-    const auto others = static_cast<std::uint32_t>(at.splits - 1);
-    room.last = atomicInc(&call.tickets[blockIdx.x], others) == others;  // wraps to zero for the next launch
-    __threadfence();
-  }
-  __syncthreads();
-  if (!room.last) return;
+  if (!comes_last<Dim>(room, call.tickets + blockIdx.x, at.splits)) return;
 #pragma unroll
   for (int round = 0; round < Dim / 64; ++round) {
     const PartPlace part = own_part<Dim>(thread, round);
     if (part.index >= 2 * at.heads) continue;
     const int head = at.first_head + part.index / 2;
     const float sink = call.sinks == nullptr ? -INFINITY : call.sinks[head] * log2_e;
-    join_parts<Dim>(all + part.index, parts, at.splits, part.d)
+    join_parts<Dim, true>(all + part.index, parts, at.splits, part.d)
         .write(call, part.element<Dim>(call, at), sink);
   }
 }
