@@ -197,9 +197,9 @@ Cut cut_for(const Queue& queue, const AttentionCall& call, std::int64_t blocks, 
     cut.splits *= 2;
   }
   if (cut.splits == 1) return cut;
-  // Only long contexts have more than one: as many as there are multiprocessors for, two where that is few.
-  const std::int64_t all = blocks * cut.splits, more = 2 * all <= 4 * processors ? 2 : 1;
-  const std::int64_t clusters = std::clamp<std::int64_t>(processors / all, more, most_clusters);
+  // More than one for long contexts alone, and only while multiprocessors are idle.
+  const std::int64_t clusters =
+      std::clamp<std::int64_t>(processors / (blocks * cut.splits), 1, most_clusters);
   cut.clusters = static_cast<int>(std::clamp<std::int64_t>(longest / (2 * cut.splits * pass), 1, clusters));
   return cut;
 }
