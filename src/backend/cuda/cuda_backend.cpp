@@ -33,6 +33,7 @@ class Stream {
     queue_.multiprocessors = properties.multiProcessorCount;
     queue_.shared_limit = static_cast<int>(properties.sharedMemPerBlockOptin);
     queue_.overlaps = properties.major >= 9;
+    if (properties.major >= 9) queue_.largest_cluster = largest_decode_cluster();
   }
   ~Stream() { cudaStreamDestroy(queue_.stream); }
   Stream(const Stream&) = delete;

@@ -67,7 +67,9 @@ struct AttendScratch {
 constexpr int attend_most_splits = 32;
 void attend_rows(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall& call,
                  const AttendScratch& scratch);
-// One new token for each sequence, its rotation included: only what takes_decode() accepts.
+// One new token for each sequence, its rotation included: only what takes_decode() accepts. Where
+// Queue::largest_cluster is 1 the stretches' results meet in `scratch`.
+int largest_decode_cluster();  // of the current device, which must know clusters
 bool takes_decode(const AttentionSpec& spec, Matrix rope_table, const StepInputs& step, DType cache);
 void attend_decode(const Queue& queue, Matrix out, Matrix qkv, Matrix rope_table, const AttentionCall& call,
                    const AttendScratch& scratch);
