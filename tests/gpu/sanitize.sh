@@ -6,7 +6,7 @@ logs=${2:-$(mktemp -d)}
 mkdir -p "$logs"
 ops='Ops/ThreeShapes*cuda_bf16_1*:Ops/ThreeShapes.*:Ops/MixExperts.*cuda_bf16_1:Ops/MixExpertsOfFormat.*bf16_1_mxfp4'
 ops="$ops:Ops/AddNorm.*bf16_1:Ops/RotateAndStore.*bf16_1:Ops/Embed.*bf16_1_*:Ops/AddPositions.*bf16_1_bf16:Ops/TakeRows.*bf16_1"
-ops="$ops:Ops/Activate.*bf16_1:Ops/Sample.DoesNotDependOnTheOtherRows/cuda_bf16_1:Ops/Sample.ReportsTheModels*/cuda_bf16_1"
+ops="$ops:Ops/Tiles.HoldEvery*:Ops/Activate.*bf16_1:Ops/Sample.DoesNotDependOnTheOtherRows/cuda_bf16_1:Ops/Sample.ReportsTheModels*/cuda_bf16_1"
 other_formats='*iq*:*q2_k:*q3_k:*q4_1:*q5_0:*q5_1:*tq*:*f8*:*i8:*i16:*i32:*i64:*f64:*cuda_f32_1*'
 steps='Families/Parity.Replayed*/gpt_oss:Families/Parity.Replayed*/llama:Families/Parity.Strangers*/gpt_oss'
 

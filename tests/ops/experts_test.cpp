@@ -171,6 +171,18 @@ TEST_P(MixExperts, TakesExpertsWithoutAGate) {
   for (const int tokens : {1, 7}) expect_agreement(device, {.spec = plain, .tokens = tokens});
 }
 
+TEST_P(MixExperts, TakesExpertsWhoseRowsAreNoMultipleOfEight) {
+  MoeMlp ragged = spec(5, 2);
+  ragged.hidden = 20;
+  for (const WeightFormat format : {WeightFormat::bf16, WeightFormat::f16, WeightFormat::f32}) {
+    for (const int tokens : {1, 7, 33}) {
+      expect_agreement(device, {.spec = ragged, .format = format, .width = 36, .tokens = tokens});
+      expect_agreement(
+          device, {.spec = ragged, .format = format, .width = 36, .tokens = tokens, .split_gate_up = true});
+    }
+  }
+}
+
 TEST_P(MixExperts, TakesManyTokens) {
   expect_agreement(device, {.spec = spec(4, 2), .tokens = 100});
 }

@@ -90,7 +90,11 @@ class CudaBackend final : public Backend {
     load_weights(queue(), packer_, memory_, to, from, threads_);
   }
   std::optional<Relayout> relayout(const Weight& weight) const override {
-    if (view(weight).layout == Layout::stored) return std::nullopt;
+    const Layout layout = view(weight).layout;
+    if (layout == Layout::stored) return std::nullopt;
+    if (layout == Layout::tiled) {
+      return Relayout{"tiles of eight rows", "the kernels read eight rows together; no value changes"};
+    }
     return Relayout{
         "codes and scales apart",
         fmt::format("blocks of {} bytes cannot be read 16 bytes at a time", block_bytes(weight.format))};

@@ -2,6 +2,7 @@
 // so that an expert's weights are read once for all of its tokens.
 #include <algorithm>
 
+#include "backend/cuda/device/tiles.cuh"
 #include "backend/cuda/products.h"
 #include "base/error.h"
 
@@ -90,9 +91,8 @@ void Products::mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeW
   route(queue_, mixture.experts, mixture.shares, mixture.logits, spec);
   const std::vector<WeightView> up = views(weights.gate_up), down = views(weights.down);
   const bool narrow = activations_ == DType::bf16;
-  const bool fast = narrow && has_gemv(up.front()) && gemv_takes(down.front(), spec.active) &&
-                    spec.activation.gated && up.front().format == up.back().format &&
-                    up.front().layout == up.back().layout;
+  const bool fast = narrow && spec.activation.gated && gemv_takes_gated(up, spec.hidden) &&
+                    gemv_takes(down.front(), spec.active);
   if (fast && mixture.choices <= few_choices) {
     mix_few(out, in, spec, weights, mixture);
   } else if (narrow && in.rows > plain_tokens && all_whole_runs(up) && all_whole_runs(down)) {
@@ -132,21 +132,22 @@ void Products::multiply_sorted(Matrix out, Matrix in, const Linear& weights, con
   for (const WeightView& weight : views(weights)) {
     call.rows = weight.rows;
     call.cols = weight.cols;
-    if (weight.format == WeightFormat::bf16) {
+    if (weight.format == WeightFormat::bf16 && weight.layout == Layout::tiled) {
       call.weight = weight.data;
       call.first_expert = 0;
       call.experts = spec.experts;
       gemm(queue_, call);
     } else {
-      const std::int64_t one = std::int64_t{weight.rows} * weight.cols * 2;
+      const std::int64_t tiles_each = tiles::padded_rows(weight.rows) / tiles::tile_rows;
+      const std::int64_t one = tiles_each * tiles::tile_bytes(WeightFormat::bf16, weight.cols);
       call.weight = expanded_.at_least(static_cast<std::size_t>(one));
       const auto at_once = static_cast<std::int32_t>(
           std::min<std::int64_t>(spec.experts, static_cast<std::int64_t>(expanded_.size()) / one));
       for (std::int32_t first = 0; first < spec.experts; first += at_once) {
         call.first_expert = first;
         call.experts = std::min(at_once, spec.experts - first);
-        expand(queue_, expanded_.at_least(0), weight, std::int64_t{first} * weight.rows,
-               std::int64_t{call.experts} * weight.rows, mixture.sorted.counts + first);
+        expand(queue_, expanded_.at_least(0), weight, {first * tiles_each, call.experts * tiles_each},
+               mixture.sorted.counts + first);
         gemm(queue_, call);
       }
     }

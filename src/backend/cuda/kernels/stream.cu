@@ -129,6 +129,7 @@ int stream_blocks(const Queue& queue, int rows) {
 }
 
 bool has_stream(const Queue& queue, const WeightView& weight, int vectors) {
+  if (weight.layout == Layout::tiled) return false;  // not read by these kernels
   if (!queue.overlaps || weight.cols % 64 != 0 || weight.row_bytes % 16 != 0) return false;
   const StreamCodec* codec = codec_of(weight);
   if (codec == nullptr || vectors > stream_most_active) return false;
