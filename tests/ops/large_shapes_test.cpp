@@ -55,6 +55,43 @@ TEST_P(LargeLinear, AgreesWithManyRows) {
   }
 }
 
+class LargeGemm : public BackendTest {
+ protected:
+  void expect_agreement(const TestWeight& weight, int tokens) {
+    const int rows = weight.packed.rows;
+    HostMatrix input = random_matrix(tokens, weight.packed.cols, 1.0, 11);
+    HostMatrix bias = random_matrix(1, rows, 1.0, 12);
+    const Matrix in = device.upload(input, device.activations());
+    Linear linear;
+    linear.parts = {&weight.packed};
+    linear.bias = device.upload(bias, DType::f32);
+    const HostMatrix expected = reference::linear(input, weight.values[0], bias.values);
+    for (const DType type : {device.activations(), DType::f32}) {
+      const Matrix out = device.poisoned(tokens, rows, type);
+      device.backend().linear(out, in, linear);
+      EXPECT_TRUE(agrees(device.download(out), expected, relative_tolerance(device.activations())))
+          << "rows " << rows << ", tokens " << tokens;
+    }
+  }
+};
+
+// Tiles are 128 x 128, and tokens up to half a tile are a case of their own.
+TEST_P(LargeGemm, AgreesAroundTheBordersOfTiles) {
+  for (const int cols : {72, 200, 512}) {  // neither 72 nor 200 is a whole number of stages
+    for (const int rows : {127, 128, 129}) {
+      const TestWeight& weight =
+          device.weight({.format = WeightFormat::bf16, .rows = rows, .cols = cols}, 10);
+      for (const int tokens : {63, 64, 65, 127, 128, 129, 300}) expect_agreement(weight, tokens);
+    }
+  }
+}
+
+// 399 tiles: three or more for every multiprocessor, so that the groups of a block take turns several times.
+TEST_P(LargeGemm, AgreesWhereABlockTakesSeveralTiles) {
+  const TestWeight& weight = device.weight({.format = WeightFormat::bf16, .rows = 17001, .cols = 96}, 13);
+  expect_agreement(weight, 300);
+}
+
 TEST_P(LargeAttend, AgreesAtLongContexts) {
   for (const int head_dim : {64, 128, 96, 256}) {
     for (const int shared : {1, 4, 8}) {
@@ -84,6 +121,7 @@ INSTANTIATE_TEST_SUITE_P(Ops, LargeLinear,
                                           testing::ValuesIn(format_names())),
                          backend_and_format_test_name);
 INSTANTIATE_TEST_SUITE_P(Ops, LargeAttend, testing::ValuesIn(backend_names()), backend_test_name);
+INSTANTIATE_TEST_SUITE_P(Ops, LargeGemm, testing::ValuesIn(backend_names()), backend_test_name);
 
 }  // namespace
 }  // namespace inferno

@@ -141,6 +141,7 @@ struct GemmCall {
   bool gathers = false;  // in is read through sorted->tokens
 };
 void gemm(const Queue& queue, const GemmCall& call);
+void gemm_hopper(const Queue& queue, const GemmCall& call);  // what gemm() takes where there are warp groups
 
 // The largest logits of each row of f32 [tokens, experts], the lower expert first where they are equal.
 void route(const Queue& queue, std::int32_t* experts, float* shares, Matrix logits, const MoeMlp& spec);

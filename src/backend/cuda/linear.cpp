@@ -115,13 +115,14 @@ void Products::linear_add_norm(const AfterBranch& then, Matrix in, const Linear&
   if (then.residual.rows > 0) add_norm(queue_, then.out, then.residual, then.branch, then.scale, *then.norm);
 }
 
-std::string product_name(WeightFormat format, int tokens, DType activations) {
+std::string product_name(const Queue& queue, WeightFormat format, int tokens, DType activations) {
   if (activations == DType::f32) return "linear_generic, float32";
   const WeightView typical = {
       .format = format, .layout = fast_layout(format), .rows = 256, .cols = 256, .rows_between = 256};
   if (tokens <= gemv_tokens && has_gemv(typical)) return fmt::format("gemv_{}, bf16", name_of(format));
   if (tokens <= generic_tokens) return "linear_generic, float32 on bf16 activations";
-  return format == WeightFormat::bf16 ? "gemm, bf16" : "expand + gemm, bf16";
+  return fmt::format("{}{}, bf16", format == WeightFormat::bf16 ? "" : "expand + ",
+                     queue.warp_groups ? "gemm_hopper" : "gemm");
 }
 
 }  // namespace inferno::cuda

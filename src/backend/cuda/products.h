@@ -53,6 +53,6 @@ class Products {
 };
 
 // The kernel's name: what doctor and bench print.
-std::string product_name(WeightFormat format, int tokens, DType activations);
+std::string product_name(const Queue& queue, WeightFormat format, int tokens, DType activations);
 
 }  // namespace inferno::cuda

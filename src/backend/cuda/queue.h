@@ -10,6 +10,7 @@ struct Queue {
   int multiprocessors = 1;
   int shared_limit = 48 << 10;  // bytes of shared memory a block may ask for
   bool overlaps = false;        // a kernel may start while the one before it ends (Hopper and later)
+  bool warp_groups = false;     // wgmma: on Hopper, in a build for sm_90a
 };
 
 }  // namespace inferno::cuda

@@ -7,8 +7,6 @@
 // time. Measured and left out: plain bulk copies of chunks (a third of the speed: they cost 60 cycles each),
 // clusters whose blocks share weights (slower), tiles of 256 rows (writing their sums stops the tensor
 // cores).
-#include <cuda.h>
-
 #include <algorithm>
 
 #include "backend/cuda/device/elements.cuh"
@@ -17,6 +15,7 @@
 #include "backend/cuda/device/wgmma.cuh"
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/kernels/launch.cuh"
+#include "backend/cuda/tensor_map.h"
 
 namespace inferno::cuda {
 namespace {
@@ -27,7 +26,7 @@ constexpr int chunk_bytes = tiles::chunk_of(WeightFormat::bf16).bytes;
 constexpr int operand_bytes = side * depth * 2;
 constexpr int stages = 6, stage_bytes = 2 * operand_bytes;
 constexpr int shared_bytes = stages * stage_bytes + (2 * stages + 2) * static_cast<int>(sizeof(Barrier));
-constexpr int band = 16;                                    // token tiles that share the weights in L2
+constexpr int band = 8;                                     // token tiles that share the weights in L2
 constexpr int copies = operand_bytes / 16 / group_threads;  // of gathered tokens, for each copying thread
 static_assert(side == 128 && tiles::chunk_of(WeightFormat::bf16).cols == depth);
 
@@ -291,55 +290,24 @@ __global__ void __launch_bounds__(threads, 1) gemm_hopper_kernel(const __grid_co
   }
 }
 
-// The driver's function, which the runtime finds for us: nothing here links against the driver.
-using MapEncoder = decltype(&cuTensorMapEncodeTiled);
-MapEncoder map_encoder() {
-  static const auto found = [] {
-    void* entry = nullptr;
-    cudaDriverEntryPointQueryResult state = cudaDriverEntryPointSymbolNotFound;
-    check(
-        cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault, &state));
-    return state == cudaDriverEntryPointSuccess ? reinterpret_cast<MapEncoder>(entry) : nullptr;
-  }();
-  return found;
-}
-
-struct TensorShape {
-  CUtensorMapDataType type;
-  cuuint32_t rank;
-  cuuint64_t sizes[3], strides[2];  // innermost first; strides in bytes, from the second on
-  cuuint32_t box[3];
-  CUtensorMapSwizzle swizzle;
-};
-CUtensorMap map_of(const std::byte* data, const TensorShape& shape) {
-  CUtensorMap map = {};
-  const cuuint32_t steps[3] = {1, 1, 1};
-  const CUresult result =
-      map_encoder()(&map, shape.type, shape.rank, const_cast<std::byte*>(data), shape.sizes, shape.strides,
-                    shape.box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, shape.swizzle,
-                    CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  if (result != CUDA_SUCCESS) check(cudaErrorInvalidValue);
-  return map;
-}
-
-CUtensorMap weight_map(const GemmCall& call, int groups) {
+CUtensorMap map_weights(const GemmCall& call, int groups) {
   const auto tile = static_cast<cuuint64_t>(tiles::tile_bytes(WeightFormat::bf16, call.cols));
-  return map_of(call.weight,
-                {.type = CU_TENSOR_MAP_DATA_TYPE_UINT64,
-                 .rank = 3,
-                 .sizes = {chunk_bytes / 8, tile / chunk_bytes,
-                           static_cast<cuuint64_t>(groups) * static_cast<cuuint64_t>(call.experts)},
-                 .strides = {chunk_bytes, tile},
-                 .box = {chunk_bytes / 8, 1, side / tiles::tile_rows},
-                 .swizzle = CU_TENSOR_MAP_SWIZZLE_NONE});
+  return tensor_map(call.weight,
+                    {.type = CU_TENSOR_MAP_DATA_TYPE_UINT64,
+                     .rank = 3,
+                     .sizes = {chunk_bytes / 8, tile / chunk_bytes,
+                               static_cast<cuuint64_t>(groups) * static_cast<cuuint64_t>(call.experts)},
+                     .strides = {chunk_bytes, tile},
+                     .box = {chunk_bytes / 8, 1, side / tiles::tile_rows}});
 }
-CUtensorMap token_map(const Matrix& in) {
-  return map_of(in.data, {.type = CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
-                          .rank = 2,
-                          .sizes = {static_cast<cuuint64_t>(in.cols), static_cast<cuuint64_t>(in.rows), 1},
-                          .strides = {static_cast<cuuint64_t>(in.cols) * 2, 0},
-                          .box = {depth, side, 1},
-                          .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
+CUtensorMap map_tokens(const Matrix& in) {
+  const auto cols = static_cast<cuuint64_t>(in.cols), rows = static_cast<cuuint64_t>(in.rows);
+  return tensor_map(in.data, {.type = CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+                              .rank = 2,
+                              .sizes = {cols, rows, 1},
+                              .strides = {cols * 2, 0},
+                              .box = {depth, side, 1},
+                              .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
 }
 
 template <bool Gathers>
@@ -347,8 +315,8 @@ void start(const Queue& queue, const GemmCall& call) {
   const auto kernel = gemm_hopper_kernel<Gathers>;
   const Sorted* sorted = call.sorted;
   const int groups = static_cast<int>(blocks_for(call.rows, tiles::tile_rows));
-  const GemmArguments arguments = {.weight_map = weight_map(call, groups),
-                                   .token_map = Gathers ? CUtensorMap{} : token_map(call.in),
+  const GemmArguments arguments = {.weight_map = map_weights(call, groups),
+                                   .token_map = Gathers ? CUtensorMap{} : map_tokens(call.in),
                                    .in = call.in.data,
                                    .out = elements_of(call.out),
                                    .bias = call.bias,
