@@ -96,16 +96,18 @@ void Products::linear_activated(Matrix out, Matrix wide, Matrix in, const Linear
     return;
   }
   single_.finish(in);
-  if (!fits) {
+  const auto* bias = reinterpret_cast<const float*>(weights.bias.data);
+  if (fits) {
+    gemv_gated(queue_, parts, {.out = out, .in = in, .bias = bias, .bias_stride = weights.bias.cols}, {},
+               activation);
+  } else if (in.dtype == DType::bf16 && out.rows > gemv_tokens &&
+             gemm_takes_gated(queue_, parts, out.cols, activation)) {
+    gemm_gated(queue_, parts, {.out = out, .in = in, .bias = bias, .bias_stride = weights.bias.cols},
+               activation);
+  } else {
     linear(wide, in, weights);
     if (out.rows > 0) activate(queue_, out, wide, activation);
-    return;
   }
-  const Product product = {.out = out,
-                           .in = in,
-                           .bias = reinterpret_cast<const float*>(weights.bias.data),
-                           .bias_stride = weights.bias.cols};
-  gemv_gated(queue_, parts, product, {}, activation);
 }
 
 void Products::linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights) {
