@@ -187,6 +187,16 @@ TEST_P(MixExperts, TakesManyTokens) {
   expect_agreement(device, {.spec = spec(4, 2), .tokens = 100});
 }
 
+// Sorted by expert, each has more than a tile of 128 and a ragged rest.
+TEST_P(MixExperts, TakesMoreTokensThanATileForEachExpert) {
+  MoeMlp biased = spec(4, 2);
+  biased.hidden = 72;
+  biased.expert_bias = true;
+  for (const WeightFormat format : {WeightFormat::bf16, WeightFormat::f16}) {
+    expect_agreement(device, {.spec = biased, .format = format, .width = 136, .tokens = 333});
+  }
+}
+
 TEST_P(MixExpertsOfFormat, Agrees) {
   MoeMlp some = spec(3, 2);
   some.hidden = std::max(32, block_elements(format));

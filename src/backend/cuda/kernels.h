@@ -141,8 +141,20 @@ struct GemmCall {
   const Sorted* sorted = nullptr;
   std::int32_t tiles = 0, first_expert = 0, experts = 1;
   bool gathers = false;  // in is read through sorted->tokens
+
+  // What gemm_gated() fills in.
+  const ActivationSpec* activation = nullptr;
+  const std::byte* up = nullptr;
+  std::int32_t rows_between = 0;  // from one expert's rows to the next one's; 0: `rows`, in whole tiles
 };
 void gemm(const Queue& queue, const GemmCall& call);
+void gemm_hopper(const Queue& queue, const GemmCall& call);  // what gemm() takes where there are warp groups
+// out [tokens, hidden] = act(gate, up), of bf16 weights in tiles: one of 2 * hidden rows or two of hidden.
+// The call says everything but the weights; its bias is that of all 2 * hidden rows.
+bool gemm_takes_gated(const Queue& queue, std::span<const WeightView> gate_up, int hidden,
+                      const ActivationSpec& activation);
+void gemm_gated(const Queue& queue, std::span<const WeightView> gate_up, GemmCall call,
+                const ActivationSpec& activation);
 
 // The largest logits of each row of f32 [tokens, experts], the lower expert first where they are equal.
 void route(const Queue& queue, std::int32_t* experts, float* shares, Matrix logits, const MoeMlp& spec);

@@ -96,16 +96,18 @@ void Products::linear_activated(Matrix out, Matrix wide, Matrix in, const Linear
     return;
   }
   single_.finish(in);
-  if (!fits) {
+  const auto* bias = reinterpret_cast<const float*>(weights.bias.data);
+  if (fits) {
+    gemv_gated(queue_, parts, {.out = out, .in = in, .bias = bias, .bias_stride = weights.bias.cols}, {},
+               activation);
+  } else if (in.dtype == DType::bf16 && out.rows > gemv_tokens &&
+             gemm_takes_gated(queue_, parts, out.cols, activation)) {
+    gemm_gated(queue_, parts, {.out = out, .in = in, .bias = bias, .bias_stride = weights.bias.cols},
+               activation);
+  } else {
     linear(wide, in, weights);
     if (out.rows > 0) activate(queue_, out, wide, activation);
-    return;
   }
-  const Product product = {.out = out,
-                           .in = in,
-                           .bias = reinterpret_cast<const float*>(weights.bias.data),
-                           .bias_stride = weights.bias.cols};
-  gemv_gated(queue_, parts, product, {}, activation);
 }
 
 void Products::linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights) {
@@ -115,13 +117,14 @@ void Products::linear_add_norm(const AfterBranch& then, Matrix in, const Linear&
   if (then.residual.rows > 0) add_norm(queue_, then.out, then.residual, then.branch, then.scale, *then.norm);
 }
 
-std::string product_name(WeightFormat format, int tokens, DType activations) {
+std::string product_name(const Queue& queue, WeightFormat format, int tokens, DType activations) {
   if (activations == DType::f32) return "linear_generic, float32";
   const WeightView typical = {
       .format = format, .layout = fast_layout(format), .rows = 256, .cols = 256, .rows_between = 256};
   if (tokens <= gemv_tokens && has_gemv(typical)) return fmt::format("gemv_{}, bf16", name_of(format));
   if (tokens <= generic_tokens) return "linear_generic, float32 on bf16 activations";
-  return format == WeightFormat::bf16 ? "gemm, bf16" : "expand + gemm, bf16";
+  return fmt::format("{}{}, bf16", format == WeightFormat::bf16 ? "" : "expand + ",
+                     queue.warp_groups ? "gemm_hopper" : "gemm");
 }
 
 }  // namespace inferno::cuda

@@ -1,8 +1,8 @@
-// Products of many tokens: bf16 activations times bf16 weights on tensor cores (mma.sync), float sums. A
-// block computes 128 tokens x 128 weight rows; eight warps take 64 x 32 each. Columns stream through three
-// stages of 64 in shared memory, a chunk of the weights' tiles, written by cp.async; rows are 128 bytes
-// there, their eight chunks of 16 bytes exchanged by the row's number, so that the eight rows an ldmatrix
-// reads lie in different banks.
+// Products of many tokens, except on Hopper (gemm_hopper.cu): bf16 activations times bf16 weights on tensor
+// cores (mma.sync), float sums. A block computes 128 tokens x 128 weight rows; eight warps take 64 x 32 each.
+// Columns stream through three stages of 64 in shared memory, a chunk of the weights' tiles, written by
+// cp.async; rows are 128 bytes there, their eight chunks of 16 bytes exchanged by the row's number, so that
+// the eight rows an ldmatrix reads lie in different banks.
 #include "backend/cuda/device/elements.cuh"
 #include "backend/cuda/device/mma.cuh"
 #include "backend/cuda/device/tiles.cuh"
@@ -176,6 +176,7 @@ __global__ void __launch_bounds__(threads, 2) gemm_kernel(const __grid_constant_
 }  // namespace
 
 void gemm(const Queue& queue, const GemmCall& call) {
+  if (queue.warp_groups) return gemm_hopper(queue, call);
   const Sorted* sorted = call.sorted;
   const GemmArguments arguments = {.in = call.in.data,
                                    .weight = call.weight,

@@ -18,9 +18,10 @@ struct Codec {
 
   struct Inputs {
     std::uint32_t b[fours][8];
-    float2 factors[fours];
+    const float2* factors;  // of the warp's chunks, in shared memory
     __device__ void load(const StreamRoom& room, int chunk, int count, int lane) {
       const int g = lane / 4, t = lane % 4;
+      factors = reinterpret_cast<const float2*>(room.factors) + chunk;
 #pragma unroll
       for (int four = 0; four < fours; ++four, chunk += 4, count -= 4) {
         uint4 v = make_uint4(0, 0, 0, 0), w = v;
@@ -31,9 +32,6 @@ struct Codec {
         }
         b[four][0] = v.x, b[four][1] = v.y, b[four][2] = v.z, b[four][3] = v.w;
         b[four][4] = w.x, b[four][5] = w.y, b[four][6] = w.z, b[four][7] = w.w;
-        const int own = chunk + t;
-        factors[four] = {0.0f, 0.0f};
-        if (t < count) factors[four] = {room.factors[2 * own], room.factors[2 * own + 1]};
       }
     }
   };
@@ -71,9 +69,10 @@ struct Codec {
       const int own = min(4 * four + t, chunks - 1);
       const std::uint32_t both =
           *reinterpret_cast<const std::uint16_t*>(tile + own * bytes + tiles::exponent_mxfp4(g, 0));
+      const float2 factors = in.factors[own];
       // Codes were taken for 2^-14 of their values; exponents are 128 at most.
-      sum += sums.x * (__uint_as_float(((both & 255u) + 14u) << 23) * in.factors[four].x) +
-             sums.y * (__uint_as_float(((both >> 8) + 14u) << 23) * in.factors[four].y);
+      sum += sums.x * (__uint_as_float(((both & 255u) + 14u) << 23) * factors.x) +
+             sums.y * (__uint_as_float(((both >> 8) + 14u) << 23) * factors.y);
     }
     return sum;
   }
