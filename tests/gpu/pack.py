@@ -67,7 +67,8 @@ def main():
             add(archive, name, program, 0o755)
         for script in ("run_all.py", "generate_test.py", "sanitize.sh"):
             add(archive, script, (HERE / script).read_bytes())
-        add(archive, "compare_torch.py", (PROJECT / "tools" / "compare_torch.py").read_bytes())
+        for script in ("compare_torch.py", "random_model.py", "torch_reference.py"):
+            add(archive, script, (PROJECT / "tools" / script).read_bytes())
         reference = arguments.shared / "reference"
         for folder in ("models", "gguf", "real"):
             for path in sorted((reference / folder).rglob("*")):
