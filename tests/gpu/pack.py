@@ -65,7 +65,7 @@ def main():
         for name in arguments.programs.split(","):
             program, holes[name] = without_builtin(stripped(arguments.build, name))
             add(archive, name, program, 0o755)
-        for script in ("run_all.py", "generate_test.py", "sanitize.sh"):
+        for script in ("run_all.py", "generate_test.py", "sanitize.sh", "race_report.py"):
             add(archive, script, (HERE / script).read_bytes())
         for script in ("compare_torch.py", "random_model.py", "torch_reference.py"):
             add(archive, script, (PROJECT / "tools" / script).read_bytes())
