@@ -1,5 +1,6 @@
 #include "backend/cuda/cuda_backend.h"
 
+#include <cuda_profiler_api.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -87,6 +88,13 @@ class CudaBackend final : public Backend {
     return product_name(queue(), format, tokens, activations_);
   }
   double read_bandwidth() override { return cuda::read_bandwidth(queue(), memory_); }
+  void show_profiler(const std::function<void()>& body) override {
+    check(cudaStreamSynchronize(queue().stream));
+    check(cudaProfilerStart());
+    body();
+    check(cudaStreamSynchronize(queue().stream));
+    check(cudaProfilerStop());
+  }
   std::optional<std::string> refuses_determinism() override {
     return "the CUDA kernels are chosen by the number of tokens in a step, and sum in another order for each";
   }
