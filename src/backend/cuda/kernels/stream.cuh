@@ -178,7 +178,7 @@ __device__ void prepare(const StreamCall& call, const StreamRoom& room, const St
   const std::int32_t expert = chosen ? __ldcg(call.experts + thread) : 0;
   const float part = chosen ? __ldcg(call.shares + thread) : 0.0f;
   known.operands.template read_residual<mode>(call);
-  stage_input<Codec::form>(call, room, thread);
+  stage_input<Codec::form, mode == StreamMode::add ? 4 : 2>(call, room, thread);
   if (chosen) {
     room.chosen[thread] = expert;
     room.shares[thread] = part;
@@ -209,6 +209,7 @@ __device__ void multiply_warps(const StreamCall& call, const StreamRoom& room, c
   // What does not depend on the kernel before is asked for ahead of everything: a first touch takes a
   // while.
   StreamKnown known;
+  if (thread < 8) reinterpret_cast<float*>(room.zeros)[thread] = 0.0f;
   if (mode == StreamMode::add && call.experts != nullptr) {
     const std::int32_t early = read_choice_early(call, thread % 32);
     if (thread < 32) room.chosen[thread] = early;

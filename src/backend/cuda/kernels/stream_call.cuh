@@ -71,7 +71,7 @@ struct StreamRoom {
   Barrier *full, *empty;
   float *reduced, *small, *shares, *factors, *sums, *inverse;
   std::int32_t* chosen;  // twice: the warp that copies knows them earlier
-  std::byte* in;
+  std::byte *in, *zeros;  // zeros: 32 bytes of them
   std::byte* ring;
 
   static constexpr int small_floats = stream_most_experts + stream_router_rows + 64;
@@ -89,6 +89,7 @@ struct StreamRoom {
     reduced = reinterpret_cast<float*>(empty + stream_most_stages);
     small = reduced + reduced_floats;
     inverse = small + small_floats - 1;
+    zeros = reinterpret_cast<std::byte*>(small + stream_most_experts + stream_router_rows);
     shares = small + small_floats;
     chosen = reinterpret_cast<std::int32_t*>(shares + stream_most_active);
     factors = reinterpret_cast<float*>(chosen + 2 * stream_most_active);

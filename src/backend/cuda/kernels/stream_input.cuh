@@ -133,10 +133,9 @@ __device__ void store_chunk(const float (&x)[8], const StreamRoom& room, int chu
   if (exists) reinterpret_cast<uint4*>(room.in)[chunk] = words;
 }
 
-// Several chunks of eight are asked for before the first is used.
-template <InputForm form>
+// Chunks of eight, of which some are asked for before the first is used.
+template <InputForm form, int at_once>
 __device__ void stage_input(const StreamCall& call, const StreamRoom& room, int thread) {
-  constexpr int at_once = 4;
   const int chunks = call.vectors * call.cols / 8;
   for (int first = 0; first < chunks; first += at_once * stream_threads) {
     float x[at_once][8] = {};
