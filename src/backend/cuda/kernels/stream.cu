@@ -10,8 +10,9 @@ namespace {
 constexpr int left_free = 25 << 10;
 
 // Bytes that a multiprocessor has on their way at once: enough to keep the memory busy. With more, what the
-// kernel reads beside its weights would stand in line behind them.
-constexpr int in_flight = 64 << 10;
+// kernel reads beside its weights would stand in line behind them. Experts have a late start and much to
+// decode: fewer are enough.
+constexpr int in_flight = 64 << 10, in_flight_experts = 40 << 10;
 constexpr int most_stage = 20 << 10;
 constexpr int most_batch = stream_threads / tiles::tile_rows;
 
@@ -41,7 +42,8 @@ StreamShape shape_with(const Queue& queue, const WeightView& weight, int vectors
                    StreamRoom::behind_ring;
   const int stages = std::min(stream_most_stages, std::max(0, room) / shape.stage_bytes());
   shape.stages = stages / stream_teams * stream_teams;
-  shape.ahead = std::clamp(in_flight / shape.stage_bytes(), 2, std::max(2, shape.stages));
+  const int ahead = weight.count > 1 ? in_flight_experts : in_flight;
+  shape.ahead = std::clamp(ahead / shape.stage_bytes(), 2, std::max(2, shape.stages));
   shape.slots = vectors * shape.parts * stream_members;
   const int floats = tiles::tile_rows * (shape.slots + 1);
   shape.batch = std::min(most_batch, StreamRoom::batch_floats / floats / 2 * 2);  // gate and up together

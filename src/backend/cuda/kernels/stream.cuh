@@ -171,10 +171,11 @@ __device__ void prepare(const StreamCall& call, const StreamRoom& room, const St
   const bool routes = mode == StreamMode::gated && call.routing.parts.logits != nullptr;
   const bool chosen = mode == StreamMode::add && call.experts != nullptr && thread < call.active;
   const int lane = thread % 32;
+  const bool measures = thread >= stream_threads - 32;  // a warp that has little or nothing to stage
   wait_for_previous();
   SquareParts squares;
   if (routes) logits.load(call.routing, thread);
-  if (thread < 32) squares.load(call.norm, lane);
+  if (measures) squares.load(call.norm, lane);
   const std::int32_t expert = chosen ? __ldcg(call.experts + thread) : 0;
   const float part = chosen ? __ldcg(call.shares + thread) : 0.0f;
   known.operands.template read_residual<mode>(call);
@@ -183,16 +184,17 @@ __device__ void prepare(const StreamCall& call, const StreamRoom& room, const St
     room.chosen[thread] = expert;
     room.shares[thread] = part;
   }
-  float inverse = 1.0f;
-  if (thread < 32) inverse = squares.inverse_rms(call.norm, lane);
+  if (measures) {
+    const float inverse = squares.inverse_rms(call.norm, lane);
+    if (lane == 0) *room.inverse = inverse;
+  }
   if (routes) {
-    const Choice choice = route_here(call, room, logits, inverse, thread);
+    const Choice choice = route_here(call, room, logits, thread);
     experts_are_chosen();
     if (blockIdx.x == 0 && thread < 32) choice.publish(call.routing, room.small, lane);
     let_next_start();
     known.operands = operands_of<mode>(call, room, share, 0, thread);
   } else {
-    if (thread == 0) *room.inverse = inverse;
     sync_multipliers();
     if (mode == StreamMode::add) known.operands.join_biases(call, room);
   }
@@ -227,17 +229,10 @@ __device__ void multiply_warps(const StreamCall& call, const StreamRoom& room, c
   multiply<Codec, mode>(call, room, share, known, thread);
 }
 
-template <class Codec, StreamMode mode>
-__global__ void __launch_bounds__(stream_threads + 32, 1)
-    stream_kernel(const __grid_constant__ StreamCall call) {
-  extern __shared__ __align__(128) std::byte memory[];
-  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
-  touch_arguments(call, thread);
-  const StreamRoom room(memory, call.vectors * call.cols);
-  const StreamShare share = share_of<mode>(call);
-  const bool routes = mode == StreamMode::gated && call.routing.parts.logits != nullptr;
-  if (!routes) let_next_start();
-  if (thread < stream_threads) return multiply_warps<Codec, mode>(call, room, share, thread);
+// The warp that copies.
+template <StreamMode mode>
+__device__ void fill_ring(const StreamCall& call, const StreamRoom& room, const StreamShare& share,
+                          bool routes, int lane) {
   RingFiller<mode> filler = {call, room, share, lane};
   filler.start_barriers();
   ring_is_ready(/*waits=*/false);
@@ -251,6 +246,20 @@ __global__ void __launch_bounds__(stream_threads + 32, 1)
     __syncwarp();
   }
   filler.run(chosen);
+}
+
+template <class Codec, StreamMode mode>
+__global__ void __launch_bounds__(stream_threads + 32, 1)
+    stream_kernel(const __grid_constant__ StreamCall call) {
+  extern __shared__ __align__(128) std::byte memory[];
+  const int thread = static_cast<int>(threadIdx.x);
+  touch_arguments(call, thread);
+  const StreamRoom room(memory, call.vectors * call.cols);
+  const StreamShare share = share_of<mode>(call);
+  const bool routes = mode == StreamMode::gated && call.routing.parts.logits != nullptr;
+  if (!routes) let_next_start();
+  if (thread < stream_threads) return multiply_warps<Codec, mode>(call, room, share, thread);
+  fill_ring<mode>(call, room, share, routes, thread % 32);
 }
 
 // What the host has to know of a codec to cut tiles.

@@ -113,11 +113,10 @@ struct RouterSums {
 // that does. `inverse` is known to the first warp. Behind it the choice lies in shared memory, but other
 // warps have to be told.
 __device__ inline Choice route_here(const StreamCall& call, const StreamRoom& room, const RouterSums& logits,
-                                    float inverse, int thread) {
+                                    int thread) {
   const Routing& routing = call.routing;
   const int groups = RouterSums::groups(routing);
   if (thread / routing.experts < groups) room.reduced[thread] = logits.sum(routing, thread);
-  if (thread == 0) *room.inverse = inverse;
   sync_multipliers();
   if (thread < routing.experts) {
     float sum = 0.0f;
