@@ -16,12 +16,12 @@ constexpr int in_flight = 64 << 10, in_flight_experts = 40 << 10;
 constexpr int most_stage = 20 << 10;
 constexpr int most_batch = stream_threads / tiles::tile_rows;
 
-const StreamCodec* codec_of(WeightFormat format) {
-  if (format == WeightFormat::bf16) return &stream_bf16();
-  if (format == WeightFormat::f16) return &stream_f16();
-  if (format == WeightFormat::q8_0) return &stream_q8_0();
-  if (format == WeightFormat::mxfp4) return &stream_mxfp4();
-  if (format == WeightFormat::q4_k) return &stream_q4_k();
+StartStream* start_for(WeightFormat format) {
+  if (format == WeightFormat::bf16) return stream_bf16;
+  if (format == WeightFormat::f16) return stream_f16;
+  if (format == WeightFormat::q8_0) return stream_q8_0;
+  if (format == WeightFormat::mxfp4) return stream_mxfp4;
+  if (format == WeightFormat::q4_k) return stream_q4_k;
   return nullptr;
 }
 
@@ -52,14 +52,13 @@ StreamShape shape_with(const Queue& queue, const WeightView& weight, int vectors
 
 // Of the cuts into stages of a good size, the one that leaves least of the shared memory unused.
 std::optional<StreamShape> shape_of(const Queue& queue, const WeightView& weight, int vectors) {
-  const StreamCodec* codec = codec_of(weight.format);
   const tiles::Chunk chunk = tiles::chunk_of(weight.format);
-  if (codec == nullptr || weight.cols % chunk.cols != 0) return std::nullopt;
+  if (start_for(weight.format) == nullptr || weight.cols % chunk.cols != 0) return std::nullopt;
   const int least = divided(weight.cols / chunk.cols * chunk.bytes, most_stage);
   std::optional<StreamShape> best;
   for (int parts = least; parts <= least + least / 2; ++parts) {
     const StreamShape shape = shape_with(queue, weight, vectors, parts);
-    const bool fits = shape.each <= codec->traits.most_chunks && shape.stages > 0 && shape.batch > 0;
+    const bool fits = shape.stages > 0 && shape.batch > 0;
     const auto used = [](const StreamShape& s) { return s.stages * s.stage_bytes(); };
     if (fits && (!best || used(shape) > used(*best))) best = shape;
   }
@@ -67,13 +66,13 @@ std::optional<StreamShape> shape_of(const Queue& queue, const WeightView& weight
 }
 
 struct Start {
-  const StreamCodec& codec;
+  StartStream* start;
   StreamCall call;
 };
 
 Start start_of(const Queue& queue, std::span<const WeightView> parts, const StreamInput& in, int vectors) {
   const WeightView& first = parts.front();
-  Start start = {*codec_of(first.format), {}};
+  Start start = {start_for(first.format), {}};
   StreamCall& call = start.call;
   call.shape = *shape_of(queue, first, vectors);
   call.tile_bytes = tiles::tile_bytes(first.format, first.cols);
@@ -92,7 +91,7 @@ void launch_stream(const Queue& queue, const Start& start, StreamMode mode) {
   const int blocks = std::min(queue.multiprocessors, call.tiles);
   const int shared = StreamRoom::fixed_bytes(call.vectors * call.cols) +
                      call.shape.stages * call.shape.stage_bytes() + StreamRoom::behind_ring;
-  start.codec.start(queue, call, mode, blocks, shared);
+  start.start(queue, call, mode, blocks, shared);
 }
 
 void set_gated(StreamCall& call, std::span<const WeightView> gate_up, int hidden,

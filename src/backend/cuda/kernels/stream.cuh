@@ -262,12 +262,6 @@ __global__ void __launch_bounds__(stream_threads + 32, 1)
   fill_ring<mode>(call, room, share, routes, thread % 32);
 }
 
-// What the host has to know of a codec to cut tiles.
-struct StreamTraits {
-  WeightFormat format;
-  int most_chunks;  // of a warp
-};
-
 template <class Codec>
 void start_stream(const Queue& queue, const StreamCall& call, StreamMode mode, int blocks, int shared) {
   const auto begin = [&](auto* kernel) {
@@ -284,15 +278,7 @@ void start_stream(const Queue& queue, const StreamCall& call, StreamMode mode, i
 }
 
 // One translation unit each.
-using StartStream = void (*)(const Queue&, const StreamCall&, StreamMode, int blocks, int shared);
-struct StreamCodec {
-  StreamTraits traits;
-  StartStream start;
-};
-const StreamCodec& stream_bf16();
-const StreamCodec& stream_f16();
-const StreamCodec& stream_q8_0();
-const StreamCodec& stream_mxfp4();
-const StreamCodec& stream_q4_k();
+using StartStream = void(const Queue&, const StreamCall&, StreamMode, int blocks, int shared);
+StartStream stream_bf16, stream_f16, stream_q8_0, stream_mxfp4, stream_q4_k;
 
 }  // namespace inferno::cuda

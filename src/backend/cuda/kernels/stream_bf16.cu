@@ -58,13 +58,11 @@ struct Codec {
 
 }  // namespace
 
-const StreamCodec& stream_bf16() {
-  static const StreamCodec codec = {{WeightFormat::bf16, 64}, start_stream<Codec<false>>};
-  return codec;
+void stream_bf16(const Queue& queue, const StreamCall& call, StreamMode mode, int blocks, int shared) {
+  start_stream<Codec<false>>(queue, call, mode, blocks, shared);
 }
-const StreamCodec& stream_f16() {
-  static const StreamCodec codec = {{WeightFormat::f16, 64}, start_stream<Codec<true>>};
-  return codec;
+void stream_f16(const Queue& queue, const StreamCall& call, StreamMode mode, int blocks, int shared) {
+  start_stream<Codec<true>>(queue, call, mode, blocks, shared);
 }
 
 }  // namespace inferno::cuda

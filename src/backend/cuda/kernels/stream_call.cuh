@@ -70,7 +70,7 @@ struct StreamCall {
 struct StreamRoom {
   Barrier *full, *empty;
   float *reduced, *small, *shares, *factors, *sums, *inverse;
-  std::int32_t* chosen;  // twice: the warp that copies knows them earlier
+  std::int32_t* chosen;   // twice: the warp that copies knows them earlier
   std::byte *in, *zeros;  // zeros: 32 bytes of them
   std::byte* ring;
 

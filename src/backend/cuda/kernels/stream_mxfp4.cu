@@ -6,10 +6,10 @@ namespace inferno::cuda {
 namespace {
 
 // A lane takes half a block: 16 codes in two words. Of the other operand's eight columns each belongs to one
-// block of 32 and is zero for all others, so that every block has a sum of its own, to which its scale is
-// applied once. A warp keeps these inputs in registers. Columns 4 p to 4 p + 3 belong to the blocks of chunks
-// 2 p and 2 p + 1; so lane (g, t) finds the blocks of chunk t: as row g where t is even, as row g + 8 where
-// it is odd.
+// of the eight blocks of four chunks and is zero for the other block of its chunk, so that every block has a
+// sum of its own, to which its scale is applied once. Chunks are multiplied two by two: lane (g, t) finds the
+// blocks of chunk t in the product of its two, as row g where t is even, as row g + 8 where it is odd. All
+// other sums are of no use.
 struct Codec {
   static constexpr InputForm form = InputForm::f16;
   static constexpr bool whole = false;
@@ -71,9 +71,8 @@ struct Codec {
 
 }  // namespace
 
-const StreamCodec& stream_mxfp4() {
-  static const StreamCodec codec = {{WeightFormat::mxfp4, 64}, start_stream<Codec>};
-  return codec;
+void stream_mxfp4(const Queue& queue, const StreamCall& call, StreamMode mode, int blocks, int shared) {
+  start_stream<Codec>(queue, call, mode, blocks, shared);
 }
 
 }  // namespace inferno::cuda

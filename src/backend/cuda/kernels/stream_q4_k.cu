@@ -64,9 +64,8 @@ struct Codec {
 
 }  // namespace
 
-const StreamCodec& stream_q4_k() {
-  static const StreamCodec codec = {{WeightFormat::q4_k, 16}, start_stream<Codec>};
-  return codec;
+void stream_q4_k(const Queue& queue, const StreamCall& call, StreamMode mode, int blocks, int shared) {
+  start_stream<Codec>(queue, call, mode, blocks, shared);
 }
 
 }  // namespace inferno::cuda

@@ -44,9 +44,8 @@ struct Codec {
 
 }  // namespace
 
-const StreamCodec& stream_q8_0() {
-  static const StreamCodec codec = {{WeightFormat::q8_0, 64}, start_stream<Codec>};
-  return codec;
+void stream_q8_0(const Queue& queue, const StreamCall& call, StreamMode mode, int blocks, int shared) {
+  start_stream<Codec>(queue, call, mode, blocks, shared);
 }
 
 }  // namespace inferno::cuda
