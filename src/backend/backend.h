@@ -150,6 +150,8 @@ class Backend {
   virtual std::string kernel_for(WeightFormat format, int tokens) const = 0;
   // Bytes this device reads from its memory in a second, measured now; 0 where nobody wrote the measurement.
   virtual double read_bandwidth() { return 0.0; }
+  // Runs `body` and waits for what it queued, while a profiler that was told to wait for this looks on.
+  virtual void show_profiler(const std::function<void()>& body) { body(); }
   // From now on no bit of a row's result depends on the other rows of its step, nor on how a prompt is cut.
   // The reason when this backend cannot promise that; nullopt when it does. Called before the first step.
   virtual std::optional<std::string> refuses_determinism() = 0;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 
@@ -9,6 +10,9 @@
 
 namespace inferno {
 namespace {
+
+// Names that get a line each; when there are more of which the same is to be said, it is said once.
+constexpr std::size_t most_alike = 3;
 
 // "model.layers.12.up" becomes "model.layers.*.up".
 std::string without_numbers(const std::string& name) {
@@ -44,10 +48,22 @@ std::vector<std::string> conversion_lines(const std::vector<Conversion>& convers
     ++groups[place->second].count;
   }
   std::vector<std::string> lines;
-  for (const auto& [first, count] : groups) {
-    const std::string name =
-        count == 1 ? first->tensor : fmt::format("{} ({} tensors)", without_numbers(first->tensor), count);
-    lines.push_back(fmt::format("{}: {}; {}", name, first->change, first->why));
+  for (const Group& group : groups) {
+    const Conversion& one = *group.first;
+    const auto is_alike = [&](const Group& other) {
+      return other.first->change == one.change && other.first->why == one.why;
+    };
+    const auto alike = static_cast<std::size_t>(std::ranges::count_if(groups, is_alike));
+    std::string name = group.count == 1 ? one.tensor : without_numbers(one.tensor);
+    std::size_t tensors = group.count;
+    if (alike > most_alike) {
+      if (&*std::ranges::find_if(groups, is_alike) != &group) continue;
+      tensors = 0;
+      for (const Group& other : groups) tensors += is_alike(other) ? other.count : 0;
+      name += fmt::format(" and {} other names", alike - 1);
+    }
+    if (tensors > 1) name += fmt::format(" ({} tensors)", tensors);
+    lines.push_back(fmt::format("{}: {}; {}", name, one.change, one.why));
   }
   return lines;
 }

@@ -140,6 +140,10 @@ Measurement Measurer::prompt(int tokens, int repeat) {
   return out;
 }
 
+void Measurer::profile(int tokens, int depth) {
+  backend_.show_profiler([&] { decode(1, depth + tokens - 1); });
+}
+
 Measurement Measurer::generate(int tokens, int depth, int repeat, double weight_bytes) {
   Measurement out = {
       .test = depth == 0 ? fmt::format("tg{}", tokens) : fmt::format("tg{} @ d{}", tokens, depth),

@@ -28,6 +28,8 @@ class Measurer {
   Measurer(Decoder& decoder, Backend& backend, int batch, int context);
 
   Measurement prompt(int tokens, int repeat);
+  // The last token of such a generation once more, for a profiler.
+  void profile(int tokens, int depth);
   // weight_bytes: of one step.
   Measurement generate(int tokens, int depth, int repeat, double weight_bytes);
 

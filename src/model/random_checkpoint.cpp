@@ -1,5 +1,7 @@
 #include "model/random_checkpoint.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -56,7 +58,16 @@ class RandomCheckpoint final : public Checkpoint {
 
   void fill(const RandomWeights& weights) {
     const Architecture& arch = architecture_for(*this);
-    for (const SlotRequest& request : slot_requests(arch.describe(config_))) add(request, arch, weights);
+    bool has_router_bias = false;
+    for (const SlotRequest& request : slot_requests(arch.describe(config_))) {
+      has_router_bias |= request.slot == Slot::router && request.bias;
+      add(request, arch, weights);
+    }
+    if (weights.router_skew > 0.0f && !has_router_bias) {
+      fail(ErrorKind::invalid_request,
+           fmt::format("{}: its routers have no bias that could be skewed", type_),
+           {.why = {}, .next = "skew a shape whose routers have one, such as gpt-oss-20b"});
+    }
   }
 
   Container container() const override { return Container::safetensors; }
@@ -123,7 +134,9 @@ class RandomCheckpoint final : public Checkpoint {
     if (!request.bias) return;
     std::vector<std::int64_t> shape = stacked;
     shape.push_back(request.is_vector ? request.cols : extent.rows);
-    put(name + ".bias", {WeightFormat::f32, shape, nullptr, 0, 0}, 0.02f, weights);
+    const bool skewed = request.slot == Slot::router && weights.router_skew > 0.0f;
+    put(name + ".bias", {WeightFormat::f32, shape, nullptr, 0, 0}, skewed ? weights.router_skew : 0.02f,
+        weights);
   }
 
   void put(const std::string& name, StoredTensor tensor, float deviation, const RandomWeights& weights) {

@@ -3,6 +3,9 @@
 
 Stripped test programs, the scripts, and of the reference folder what golden tests read, less what tests/data already has. There:
     mkdir g && python3 -c "import tarfile; tarfile.open('OUT.tar.xz').extractall('g')" && python3 g/run_all.py g --source PROJECT
+
+What prove.py needs is less: pack.py BUILD OUT.tar.xz --for-proofs [--programs inferno,ops_cuda_test,parity_cuda_test], then
+    python3 g/prove.py g --source PROJECT
 """
 import argparse
 import hashlib
@@ -18,6 +21,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 PROJECT = HERE.parents[1]
 PROGRAMS = ["inferno", "ops_cuda_test", "golden_cuda_test", "golden_cuda_f32_test", "parity_cuda_test", "parity_cuda_f32_test",
             "engine_cuda_test", "engine_cuda_f32_test"]
+SCRIPTS = [HERE / name for name in ("run_all.py", "prove.py", "generate_test.py", "sanitize.sh", "race_report.py")] + [
+    PROJECT / "tools" / name for name in ("compare_torch.py", "random_model.py", "torch_reference.py", "gpu_bytes.py",
+                                          "make_shape_checkpoint.py")] + [PROJECT / "bench/run_h200.py"]
 
 
 def stripped(build, name):
@@ -53,8 +59,10 @@ def main():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--shared", type=pathlib.Path, default=PROJECT.parent / "shared")
-    parser.add_argument("--programs", default=",".join(PROGRAMS))
+    parser.add_argument("--programs")
+    parser.add_argument("--for-proofs", action="store_true", help="no reference models; a tokenizer")
     arguments = parser.parse_args()
+    programs = arguments.programs or ("inferno" if arguments.for_proofs else ",".join(PROGRAMS))
     known = {}
     for path in (PROJECT / "tests" / "data").rglob("*"):
         if path.is_file():
@@ -62,14 +70,16 @@ def main():
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     links, holes = {}, {}
     with tarfile.open(arguments.out, "w:xz", preset=9) as archive:
-        for name in arguments.programs.split(","):
+        for name in programs.split(","):
             program, holes[name] = without_builtin(stripped(arguments.build, name))
             add(archive, name, program, 0o755)
-        for script in ("run_all.py", "generate_test.py", "sanitize.sh"):
-            add(archive, script, (HERE / script).read_bytes())
-        add(archive, "compare_torch.py", (PROJECT / "tools" / "compare_torch.py").read_bytes())
+        for path in SCRIPTS:
+            add(archive, path.name, path.read_bytes())
         reference = arguments.shared / "reference"
-        for folder in ("models", "gguf", "real"):
+        if arguments.for_proofs:
+            for path in sorted((reference / "tokenizers/gpt-oss").iterdir()):
+                add(archive, f"tokenizer/{path.name}", path.read_bytes())
+        for folder in () if arguments.for_proofs else ("models", "gguf", "real"):
             for path in sorted((reference / folder).rglob("*")):
                 if not path.is_file():
                     continue

@@ -146,4 +146,5 @@ def main():
     sys.exit(1 if summary["failed"] or summary["broken"] else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,30 +1,83 @@
 #!/bin/sh
-# Every kernel at three shapes under the four tools of compute-sanitizer, all at once: sanitize.sh FOLDER [LOGS]
-# FOLDER holds the test programs. Ends with 1 when a tool finds something. Needs a GPU; about a minute.
+# Every kernel at three shapes or more under the four tools of compute-sanitizer, all at once: sanitize.sh FOLDER [LOGS]
+# FOLDER holds the test programs. Ends with 1 when a tool finds something, takes longer than SECONDS_EACH (95), or no test bears a
+# name that is asked for; race_report.py says which hazards count. SANITIZERS names tools, PARTS what they watch: ops, joined, steps. Needs a GPU; a minute and a half.
 folder=$1
 logs=${2:-$(mktemp -d)}
 mkdir -p "$logs"
+rm -f "$logs"/*.log "$logs/summary"
+
+# Operations one by one: products, attention over prompts, experts, and the small ones.
 ops='Ops/ThreeShapes*cuda_bf16_1*:Ops/ThreeShapes.*:Ops/MixExperts.*cuda_bf16_1:Ops/MixExpertsOfFormat.*bf16_1_mxfp4'
 ops="$ops:Ops/AddNorm.*bf16_1:Ops/RotateAndStore.*bf16_1:Ops/Embed.*bf16_1_*:Ops/AddPositions.*bf16_1_bf16:Ops/TakeRows.*bf16_1"
-ops="$ops:Ops/Activate.*bf16_1:Ops/Sample.DoesNotDependOnTheOtherRows/cuda_bf16_1:Ops/Sample.ReportsTheModels*/cuda_bf16_1"
+ops="$ops:Ops/Tiles.HoldEvery*:Ops/Activate.*bf16_1:Ops/Sample.DoesNotDependOnTheOtherRows/cuda_bf16_1:Ops/Sample.ReportsTheModels*/cuda_bf16_1"
 other_formats='*iq*:*q2_k:*q3_k:*q4_1:*q5_0:*q5_1:*tq*:*f8*:*i8:*i16:*i32:*i64:*f64:*cuda_f32_1*'
+# Operations that are joined for a single token: the streaming kernels in each of their formats, one that they do not take, and
+# attention that rotates and stores on its way. AfterLinear and ManyExperts add the shapes of real models.
+joined='Backends/AfterLinear.*/cuda_bf16_1:Backends/ManyExperts.*/cuda_bf16_1:Backends/RotateAndAttend.*/cuda_bf16_1'
+for format in bf16 f16 mxfp4 q8_0 q4_k q6_k f32; do
+  joined="$joined:Formats/LinearAddNorm.*/cuda_bf16_1_$format:Formats/MixExpertsAddNorm.*/cuda_bf16_1_$format"
+done
 steps='Families/Parity.Replayed*/gpt_oss:Families/Parity.Replayed*/llama:Families/Parity.Strangers*/gpt_oss'
 
-run() {  # run TOOL PROGRAM FILTER [SHARDS SHARD]
-  log="$logs/$1-$2${5:+-$5}.log"
-  GTEST_TOTAL_SHARDS=${4:-1} GTEST_SHARD_INDEX=${5:-0} timeout 300 compute-sanitizer --tool "$1" --error-exitcode 9 \
-    --print-limit 5 "$folder/$2" --gtest_filter="$3" --gtest_brief=1 >"$log" 2>&1
-  echo "$1 $2${5:+ part $5}: exit $?, $(grep -o '[0-9]* tests from' "$log" | head -n 1) ..., $(tail -n 1 "$log")"
+# One lane arrives at a barrier for its warp.
+indirect=$(compute-sanitizer --help 2>/dev/null | grep -o -m 1 -e '--racecheck-indirect-barrier-dependency')
+
+require() {  # require PROGRAM FILTER: every part of the filter names a test
+  for pattern in $(echo "$2" | tr ':' ' '); do
+    if [ "$("$folder/$1" --gtest_list_tests --gtest_filter="$pattern" | grep -c '^  ')" = 0 ]; then
+      echo "$1 has no test like $pattern: exit 1, sanitize.sh asks for it"
+    fi
+  done
 }
 
-for tool in ${SANITIZERS:-memcheck racecheck initcheck synccheck}; do
-  if [ $tool = racecheck ]; then  # many times slower than the others: every kernel, but not every format of the generic one
-    for shard in 0 1 2 3 4 5 6 7; do run $tool ops_cuda_test "$ops-$other_formats" 8 $shard & done
-  else
-    run $tool ops_cuda_test "$ops" &
-  fi
-  run $tool parity_cuda_test "$steps" &
-done >"$logs/summary"
-wait
+run() {  # run TOOL PROGRAM PART FILTER [SHARDS SHARD]
+  log="$logs/$1-$3${6:+-$6}.log"
+  begin=$(date +%s)
+  option=
+  if [ "$1" = racecheck ]; then option=$indirect; fi
+  GTEST_TOTAL_SHARDS=${5:-1} GTEST_SHARD_INDEX=${6:-0} timeout "${SECONDS_EACH:-95}" compute-sanitizer --tool "$1" $option \
+    --error-exitcode 9 --print-limit 100 "$folder/$2" --gtest_filter="$4" --gtest_brief=1 >"$log" 2>&1
+  code=$?
+  echo "$1 $3${6:+ part $6}: exit $code, $(($(date +%s) - begin)) s, $(grep -o '^\[==========\] [0-9]* tests* from' "$log" | tail -n 1 | tr -dc '0-9') tests, $(tail -n 1 "$log")"
+}
+
+shards() {  # shards TOOL PROGRAM PART FILTER COUNT
+  shard=0
+  while [ $shard -lt "$5" ]; do
+    run "$1" "$2" "$3" "$4" "$5" $shard &
+    shard=$((shard + 1))
+  done
+}
+
+parts=" ${PARTS:-ops joined steps} "
+{
+  set -f
+  case $parts in *' ops '*) require ops_cuda_test "$ops" ;; esac
+  case $parts in *' joined '*) require ops_cuda_test "$joined" ;; esac
+  case $parts in *' steps '*) require parity_cuda_test "$steps" ;; esac
+  set +f
+  for tool in ${SANITIZERS:-racecheck memcheck initcheck synccheck}; do
+    case $parts in *' ops '*)
+      if [ $tool = racecheck ]; then  # many times slower than the others: every kernel, but not every format of the generic one
+        shards $tool ops_cuda_test ops "$ops-$other_formats" 8
+      else
+        run $tool ops_cuda_test ops "$ops" &
+      fi ;;
+    esac
+    case $parts in *' joined '*)
+      if [ $tool = racecheck ]; then shards $tool ops_cuda_test joined "$joined" 6; else run $tool ops_cuda_test joined "$joined" & fi ;;
+    esac
+    case $parts in *' steps '*) run $tool parity_cuda_test steps "$steps" & ;; esac
+  done
+  wait
+} >"$logs/summary"
 sort "$logs/summary"
-! grep -vq 'exit 0,' "$logs/summary"
+bad=$(grep -v 'exit 0,' "$logs/summary" | grep -cv '^racecheck .*: exit 9,')
+report=$(dirname "$0")/race_report.py
+for program in ops_cuda_test:ops ops_cuda_test:joined parity_cuda_test:steps; do
+  if grep -q "^racecheck ${program#*:}.*: exit 9," "$logs/summary"; then
+    python3 "$report" "$folder/${program%:*}" "$logs/racecheck-${program#*:}"*.log || bad=$((bad + 1))
+  fi
+done
+[ "$bad" = 0 ]

@@ -171,8 +171,30 @@ TEST_P(MixExperts, TakesExpertsWithoutAGate) {
   for (const int tokens : {1, 7}) expect_agreement(device, {.spec = plain, .tokens = tokens});
 }
 
+TEST_P(MixExperts, TakesExpertsWhoseRowsAreNoMultipleOfEight) {
+  MoeMlp ragged = spec(5, 2);
+  ragged.hidden = 20;
+  for (const WeightFormat format : {WeightFormat::bf16, WeightFormat::f16, WeightFormat::f32}) {
+    for (const int tokens : {1, 7, 33}) {
+      expect_agreement(device, {.spec = ragged, .format = format, .width = 36, .tokens = tokens});
+      expect_agreement(
+          device, {.spec = ragged, .format = format, .width = 36, .tokens = tokens, .split_gate_up = true});
+    }
+  }
+}
+
 TEST_P(MixExperts, TakesManyTokens) {
   expect_agreement(device, {.spec = spec(4, 2), .tokens = 100});
+}
+
+// Sorted by expert, each has more than a tile of 128 and a ragged rest.
+TEST_P(MixExperts, TakesMoreTokensThanATileForEachExpert) {
+  MoeMlp biased = spec(4, 2);
+  biased.hidden = 72;
+  biased.expert_bias = true;
+  for (const WeightFormat format : {WeightFormat::bf16, WeightFormat::f16}) {
+    expect_agreement(device, {.spec = biased, .format = format, .width = 136, .tokens = 333});
+  }
 }
 
 TEST_P(MixExpertsOfFormat, Agrees) {

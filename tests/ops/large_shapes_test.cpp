@@ -55,6 +55,90 @@ TEST_P(LargeLinear, AgreesWithManyRows) {
   }
 }
 
+class LargeGemm : public BackendTest {
+ protected:
+  void expect_agreement(const TestWeight& weight, int tokens) {
+    const int rows = weight.packed.rows;
+    HostMatrix input = random_matrix(tokens, weight.packed.cols, 1.0, 11);
+    HostMatrix bias = random_matrix(1, rows, 1.0, 12);
+    const Matrix in = device.upload(input, device.activations());
+    Linear linear;
+    linear.parts = {&weight.packed};
+    linear.bias = device.upload(bias, DType::f32);
+    const HostMatrix expected = reference::linear(input, weight.values[0], bias.values);
+    for (const DType type : {device.activations(), DType::f32}) {
+      const Matrix out = device.poisoned(tokens, rows, type);
+      device.backend().linear(out, in, linear);
+      EXPECT_TRUE(agrees(device.download(out), expected, relative_tolerance(device.activations())))
+          << "rows " << rows << ", tokens " << tokens;
+    }
+  }
+};
+
+// Tiles are 128 x 128, and tokens up to half a tile are a case of their own.
+TEST_P(LargeGemm, AgreesAroundTheBordersOfTiles) {
+  for (const int cols : {72, 200, 512}) {  // neither 72 nor 200 is a whole number of stages
+    for (const int rows : {127, 128, 129}) {
+      const TestWeight& weight =
+          device.weight({.format = WeightFormat::bf16, .rows = rows, .cols = cols}, 10);
+      for (const int tokens : {63, 64, 65, 127, 128, 129, 300}) expect_agreement(weight, tokens);
+    }
+  }
+}
+
+// 399 tiles: three or more for every multiprocessor, so that the groups of a block take turns several times.
+TEST_P(LargeGemm, AgreesWhereABlockTakesSeveralTiles) {
+  const TestWeight& weight = device.weight({.format = WeightFormat::bf16, .rows = 17001, .cols = 96}, 13);
+  expect_agreement(weight, 300);
+}
+
+// act(gate, up) of one weight or of two, with biases.
+class LargeGated : public BackendTest {
+ protected:
+  void expect_agreement(const std::vector<const TestWeight*>& parts, int tokens, const ActivationSpec& spec) {
+    const int hidden = static_cast<int>(parts.size()) * parts.front()->packed.rows / 2;
+    HostMatrix input = random_matrix(tokens, parts.front()->packed.cols, 0.1, 15);
+    HostMatrix bias = random_matrix(1, 2 * hidden, 1.0, 16);
+    const Matrix in = device.upload(input, device.activations());
+    Linear linear;
+    linear.bias = device.upload(bias, DType::f32);
+    std::vector<HostMatrix> sums;
+    for (const TestWeight* part : parts) {
+      const std::span<const double> all = bias.values;
+      const auto rows = static_cast<std::size_t>(part->packed.rows);
+      sums.push_back(reference::linear(input, part->values[0], all.subspan(sums.size() * rows, rows)));
+      linear.parts.push_back(&part->packed);
+    }
+    const Matrix wide = device.poisoned(tokens, 2 * hidden, DType::f32);
+    const Matrix out = device.poisoned(tokens, hidden, device.activations());
+    device.backend().linear_activated(out, wide, in, linear, spec);
+    const HostMatrix expected = reference::activate(reference::side_by_side(sums), spec);
+    EXPECT_TRUE(agrees(device.download(out), expected, 2.0 * relative_tolerance(device.activations())))
+        << hidden << " hidden, " << tokens << " tokens, " << parts.size() << " parts";
+  }
+  const TestWeight* weight(int rows, int cols, std::uint64_t seed) {
+    return &device.weight({.format = WeightFormat::bf16, .rows = rows, .cols = cols}, seed);
+  }
+};
+
+TEST_P(LargeGated, AgreesAroundTheBordersOfTiles) {
+  const ActivationSpec silu = {.kind = Activation::silu, .gated = true};
+  const ActivationSpec clamped = {.kind = Activation::swiglu_clamped, .gated = true, .limit = 1.5f};
+  for (const int hidden : {60, 64, 136}) {  // tiles of 64 gate and 64 up rows
+    const int cols = 200;
+    for (const int tokens : {33, 64, 65, 129, 300}) {
+      expect_agreement({weight(2 * hidden, cols, 17)}, tokens, silu);
+      expect_agreement({weight(2 * hidden, cols, 17)}, tokens, clamped);
+      expect_agreement({weight(hidden, cols, 18), weight(hidden, cols, 19)}, tokens, silu);
+    }
+  }
+}
+
+TEST_P(LargeGated, AgreesWhereABlockTakesSeveralTiles) {
+  const ActivationSpec silu = {.kind = Activation::silu, .gated = true};
+  expect_agreement({weight(2 * 8504, 96, 20)}, 300, silu);
+}
+
 TEST_P(LargeAttend, AgreesAtLongContexts) {
   for (const int head_dim : {64, 128, 96, 256}) {
     for (const int shared : {1, 4, 8}) {
@@ -84,6 +168,8 @@ INSTANTIATE_TEST_SUITE_P(Ops, LargeLinear,
                                           testing::ValuesIn(format_names())),
                          backend_and_format_test_name);
 INSTANTIATE_TEST_SUITE_P(Ops, LargeAttend, testing::ValuesIn(backend_names()), backend_test_name);
+INSTANTIATE_TEST_SUITE_P(Ops, LargeGemm, testing::ValuesIn(backend_names()), backend_test_name);
+INSTANTIATE_TEST_SUITE_P(Ops, LargeGated, testing::ValuesIn(backend_names()), backend_test_name);
 
 }  // namespace
 }  // namespace inferno

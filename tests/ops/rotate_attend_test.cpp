@@ -140,6 +140,14 @@ TEST_P(RotateAndAttend, AgreesForHeadsOfEveryGrouping) {
   }
 }
 
+// So long that on a GPU several clusters of blocks share a context.
+TEST_P(RotateAndAttend, AgreesForLongContexts) {
+  AttentionSpec shape = spec(8, 1, 64);
+  shape.sinks = true;
+  expect_agreement(device, {.spec = shape, .contexts = {9000, 1, 4500}});
+  expect_agreement(device, {.spec = spec(12, 2, 128), .contexts = {5000}, .rotated = 128});
+}
+
 TEST_P(RotateAndAttend, AgreesForSeveralSequences) {
   AttentionSpec shape = spec(16, 2, 64);
   shape.sinks = true;

@@ -22,6 +22,7 @@ class ForwardingBackend : public Backend {
     return inner_->kernel_for(format, tokens);
   }
   double read_bandwidth() override { return inner_->read_bandwidth(); }
+  void show_profiler(const std::function<void()>& body) override { inner_->show_profiler(body); }
   std::optional<std::string> refuses_determinism() override { return inner_->refuses_determinism(); }
   Buffer allocate(std::size_t bytes, std::string_view purpose) override {
     return inner_->allocate(bytes, purpose);

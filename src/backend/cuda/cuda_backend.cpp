@@ -1,5 +1,6 @@
 #include "backend/cuda/cuda_backend.h"
 
+#include <cuda_profiler_api.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -23,6 +24,17 @@ namespace {
 constexpr int most_head_dim = 256, most_experts = 4096;
 constexpr std::size_t partial_floats = std::size_t{4} << 20, ticket_count = std::size_t{1} << 16;
 
+CudaBuild this_build() {
+  CudaBuild build = {.toolkit_version = CUDART_VERSION, .architectures = {}};
+  const std::string_view list = INFERNO_CUDA_BUILT_FOR;
+  for (std::size_t at = 0; at < list.size();) {
+    const std::size_t end = std::min(list.find(' ', at), list.size());
+    build.architectures.emplace_back(list.substr(at, end - at));
+    at = end + 1;
+  }
+  return build;
+}
+
 // A stream on a device that has been chosen.
 class Stream {
  public:
@@ -33,6 +45,9 @@ class Stream {
     queue_.multiprocessors = properties.multiProcessorCount;
     queue_.shared_limit = static_cast<int>(properties.sharedMemPerBlockOptin);
     queue_.overlaps = properties.major >= 9;
+    if (properties.major >= 9) queue_.largest_cluster = largest_decode_cluster();
+    const std::vector<std::string> built_for = this_build().architectures;
+    queue_.warp_groups = properties.major == 9 && std::ranges::find(built_for, "90a") != built_for.end();
   }
   ~Stream() { cudaStreamDestroy(queue_.stream); }
   Stream(const Stream&) = delete;
@@ -70,9 +85,16 @@ class CudaBackend final : public Backend {
   DType cache_type() const override { return activations_; }
   std::optional<std::string> refuses(const BlockSpec& block, WeightFormat format) const override;
   std::string kernel_for(WeightFormat format, int tokens) const override {
-    return product_name(format, tokens, activations_);
+    return product_name(queue(), format, tokens, activations_);
   }
   double read_bandwidth() override { return cuda::read_bandwidth(queue(), memory_); }
+  void show_profiler(const std::function<void()>& body) override {
+    check(cudaStreamSynchronize(queue().stream));
+    check(cudaProfilerStart());
+    body();
+    check(cudaStreamSynchronize(queue().stream));
+    check(cudaProfilerStop());
+  }
   std::optional<std::string> refuses_determinism() override {
     return "the CUDA kernels are chosen by the number of tokens in a step, and sum in another order for each";
   }
@@ -90,7 +112,11 @@ class CudaBackend final : public Backend {
     load_weights(queue(), packer_, memory_, to, from, threads_);
   }
   std::optional<Relayout> relayout(const Weight& weight) const override {
-    if (view(weight).layout == Layout::stored) return std::nullopt;
+    const Layout layout = view(weight).layout;
+    if (layout == Layout::stored) return std::nullopt;
+    if (layout == Layout::tiled) {
+      return Relayout{"tiles of eight rows", "the kernels read eight rows together; no value changes"};
+    }
     return Relayout{
         "codes and scales apart",
         fmt::format("blocks of {} bytes cannot be read 16 bytes at a time", block_bytes(weight.format))};
@@ -244,17 +270,6 @@ void CudaBackend::rotate_and_attend(Matrix out, Matrix qkv, Matrix rope_table, c
   }
   rotate_and_store(qkv, rope_table, call);
   attend(out, qkv, call);
-}
-
-CudaBuild this_build() {
-  CudaBuild build = {.toolkit_version = CUDART_VERSION, .architectures = {}};
-  const std::string_view list = INFERNO_CUDA_BUILT_FOR;
-  for (std::size_t at = 0; at < list.size();) {
-    const std::size_t end = std::min(list.find(' ', at), list.size());
-    build.architectures.emplace_back(list.substr(at, end - at));
-    at = end + 1;
-  }
-  return build;
 }
 
 // Why `device` cannot be used; nullopt when it can.

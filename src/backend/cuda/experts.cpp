@@ -1,7 +1,10 @@
 // mix_experts: for a few tokens each choice reads its own expert's weights; many tokens are sorted by expert,
 // so that an expert's weights are read once for all of its tokens.
 #include <algorithm>
+#include <functional>
+#include <iterator>
 
+#include "backend/cuda/device/tiles.cuh"
 #include "backend/cuda/products.h"
 #include "base/error.h"
 
@@ -19,6 +22,24 @@ std::vector<WeightView> views(const Linear& weights) {
 
 bool all_whole_runs(const std::vector<WeightView>& parts) {
   return std::ranges::all_of(parts, [](const WeightView& part) { return part.cols % 8 == 0; });
+}
+
+bool is_decoded(const WeightView& weight) {
+  return weight.format == WeightFormat::bf16 && weight.layout == Layout::tiled;
+}
+
+// What expand() makes of a weight, but for its data.
+WeightView decoded_view(const WeightView& weight) {
+  WeightView out = {.data = weight.data,
+                    .format = WeightFormat::bf16,
+                    .layout = Layout::tiled,
+                    .count = weight.count,
+                    .rows = weight.rows,
+                    .cols = weight.cols,
+                    .tile_bytes = tiles::tile_bytes(WeightFormat::bf16, weight.cols),
+                    .rows_between = static_cast<std::int32_t>(tiles::padded_rows(weight.rows))};
+  out.bytes_between = out.rows_between / tiles::tile_rows * out.tile_bytes;
+  return out;
 }
 
 const float* bias_of(const Linear& weights) {
@@ -90,9 +111,8 @@ void Products::mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeW
   route(queue_, mixture.experts, mixture.shares, mixture.logits, spec);
   const std::vector<WeightView> up = views(weights.gate_up), down = views(weights.down);
   const bool narrow = activations_ == DType::bf16;
-  const bool fast = narrow && has_gemv(up.front()) && gemv_takes(down.front(), spec.active) &&
-                    spec.activation.gated && up.front().format == up.back().format &&
-                    up.front().layout == up.back().layout;
+  const bool fast = narrow && spec.activation.gated && gemv_takes_gated(up, spec.hidden) &&
+                    gemv_takes(down.front(), spec.active);
   if (fast && mixture.choices <= few_choices) {
     mix_few(out, in, spec, weights, mixture);
   } else if (narrow && in.rows > plain_tokens && all_whole_runs(up) && all_whole_runs(down)) {
@@ -118,39 +138,68 @@ void Products::mix_few(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeigh
   gemv_combined(queue_, views(weights.down).front(), down, chosen);
 }
 
-// Experts are decoded in slabs, as many at once as the workspace holds; those that nobody chose are left out.
-void Products::multiply_sorted(Matrix out, Matrix in, const Linear& weights, const Mixture& mixture,
-                               const MoeMlp& spec, bool gathers) {
-  GemmCall call = {.out = out,
-                   .in = in,
-                   .bias = bias_of(weights),
-                   .bias_stride = weights.bias.cols,
-                   .sorted = &mixture.sorted,
-                   .tiles = mixture.tiles,
-                   .experts = spec.experts,
-                   .gathers = gathers};
+// Calls use(weight, first expert) with bf16 in tiles. Other formats are decoded in slabs, as many experts at
+// once as the workspace holds; those that nobody chose are left out.
+void Products::with_decoded(const WeightView& weight, const Mixture& mixture,
+                            const std::function<void(const WeightView&, std::int32_t)>& use) {
+  if (is_decoded(weight)) return use(weight, 0);
+  WeightView decoded = decoded_view(weight);
+  const std::int64_t tiles_each = decoded.rows_between / tiles::tile_rows;
+  decoded.data = expanded_.at_least(static_cast<std::size_t>(decoded.bytes_between));
+  const auto at_once = static_cast<std::int32_t>(std::min<std::int64_t>(
+      weight.count, static_cast<std::int64_t>(expanded_.size()) / decoded.bytes_between));
+  for (std::int32_t first = 0; first < weight.count; first += at_once) {
+    decoded.count = std::min(at_once, weight.count - first);
+    expand(queue_, expanded_.at_least(0), weight, {first * tiles_each, decoded.count * tiles_each},
+           mixture.sorted.counts + first);
+    use(decoded, first);
+  }
+}
+
+GemmCall Products::sorted_call(Matrix out, Matrix in, const Linear& weights, const Mixture& mixture) {
+  return {.out = out,
+          .in = in,
+          .bias = bias_of(weights),
+          .bias_stride = weights.bias.cols,
+          .sorted = &mixture.sorted,
+          .tiles = mixture.tiles};
+}
+
+void Products::multiply_sorted(GemmCall call, const Linear& weights, const Mixture& mixture) {
   for (const WeightView& weight : views(weights)) {
     call.rows = weight.rows;
     call.cols = weight.cols;
-    if (weight.format == WeightFormat::bf16) {
-      call.weight = weight.data;
-      call.first_expert = 0;
-      call.experts = spec.experts;
+    with_decoded(weight, mixture, [&](const WeightView& slab, std::int32_t first) {
+      call.weight = slab.data;
+      call.first_expert = first;
+      call.experts = slab.count;
       gemm(queue_, call);
-    } else {
-      const std::int64_t one = std::int64_t{weight.rows} * weight.cols * 2;
-      call.weight = expanded_.at_least(static_cast<std::size_t>(one));
-      const auto at_once = static_cast<std::int32_t>(
-          std::min<std::int64_t>(spec.experts, static_cast<std::int64_t>(expanded_.size()) / one));
-      for (std::int32_t first = 0; first < spec.experts; first += at_once) {
-        call.first_expert = first;
-        call.experts = std::min(at_once, spec.experts - first);
-        expand(queue_, expanded_.at_least(0), weight, std::int64_t{first} * weight.rows,
-               std::int64_t{call.experts} * weight.rows, mixture.sorted.counts + first);
-        gemm(queue_, call);
-      }
-    }
+    });
     call.column += weight.rows;
+  }
+}
+
+// hidden = act(gate, up) for every choice: in one product where there is such a kernel.
+void Products::activate_sorted(Matrix in, const MoeMlp& spec, const Linear& gate_up, const Mixture& mixture) {
+  const std::vector<WeightView> parts = views(gate_up);
+  std::vector<WeightView> decoded;
+  std::ranges::transform(parts, std::back_inserter(decoded), decoded_view);
+  const bool at_once = parts.size() == 1 || std::ranges::all_of(parts, is_decoded);
+  GemmCall call = sorted_call(mixture.hidden, in, gate_up, mixture);
+  call.gathers = true;
+  if (!at_once || !gemm_takes_gated(queue_, decoded, spec.hidden, spec.activation)) {
+    call.out = mixture.wide;
+    multiply_sorted(call, gate_up, mixture);
+    activate(queue_, mixture.hidden, mixture.wide, spec.activation);
+  } else if (parts.size() == 2) {
+    call.experts = spec.experts;
+    gemm_gated(queue_, parts, call, spec.activation);
+  } else {
+    with_decoded(parts.front(), mixture, [&](const WeightView& slab, std::int32_t first) {
+      call.first_expert = first;
+      call.experts = slab.count;
+      gemm_gated(queue_, std::span(&slab, 1), call, spec.activation);
+    });
   }
 }
 
@@ -161,9 +210,8 @@ void Products::mix_sorted(Matrix out, Matrix in, const MoeMlp& spec, const MoeWe
     in = mixture.input;
   }
   sort_choices(queue_, mixture.sorted, mixture.experts, mixture.choices, spec);
-  multiply_sorted(mixture.wide, in, weights.gate_up, mixture, spec, /*gathers=*/true);
-  activate(queue_, mixture.hidden, mixture.wide, spec.activation);
-  multiply_sorted(mixture.mixed, mixture.hidden, weights.down, mixture, spec, /*gathers=*/false);
+  activate_sorted(in, spec, weights.gate_up, mixture);
+  multiply_sorted(sorted_call(mixture.mixed, mixture.hidden, weights.down, mixture), weights.down, mixture);
   combine(queue_, out, mixture.mixed, mixture.shares, mixture.sorted.places, spec.active);
 }
 

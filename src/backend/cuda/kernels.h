@@ -12,18 +12,27 @@ namespace inferno::cuda {
 // How a weight's rows lie in device memory: Weight::layout.
 enum class Layout : std::uint8_t {
   stored,  // the file's blocks, one after another
-  split,   // codes, then scales: what has_split() says
+  split,   // codes, then scales of each row: Q6_K
+  tiled,   // eight rows together, see device/tiles.cuh
 };
-bool has_split(WeightFormat format);
+Layout fast_layout(WeightFormat format);  // what the kernels for bf16 activations read
 
 struct WeightView {
   const std::byte* data = nullptr;
   WeightFormat format = WeightFormat::f32;
   Layout layout = Layout::stored;
   std::int32_t count = 1, rows = 0, cols = 0;
-  std::int64_t row_bytes = 0;
+  std::int64_t row_bytes = 0;      // 0 in tiles
+  std::int64_t tile_bytes = 0;     // of eight rows; 0 unless in tiles
+  std::int32_t rows_between = 0;   // from one of `count` matrices to the next: in tiles, rows rounded up
+  std::int64_t bytes_between = 0;  // the same in bytes
+
+  // Where row `first` of the first matrix begins; in tiles only of multiples of eight.
+  const std::byte* from_row(std::int64_t first) const {
+    return data + (layout == Layout::tiled ? first / 8 * tile_bytes : first * row_bytes);
+  }
+  bool can_begin_at(std::int32_t row) const { return layout != Layout::tiled || row % 8 == 0; }
 };
-std::int64_t row_bytes(WeightFormat format, Layout layout, std::int32_t cols);
 WeightView view(const Weight& weight);
 
 // Rows as a file has them; decoder_row() says where each goes.
@@ -31,11 +40,11 @@ struct RowRange {
   std::int64_t first = 0, count = 0;
   std::int32_t alternating = 0;
 };
-// From the file's blocks to Layout::split. `to` is where the weight begins, `from` the first row of the
-// range.
-// `*too_large` becomes 1 where an MXFP4 scale does not fit.
-void split_rows(const Queue& queue, std::byte* to, const std::byte* from, const WeightView& shape,
-                const RowRange& rows, std::int32_t* too_large);
+// From the file's blocks to Layout::split or tiled, where only what is missing in a tile is not written. `to`
+// is where the weight begins, `from` the first row of the range. `*too_large` becomes 1 where an MXFP4 scale
+// does not fit.
+void pack_rows(const Queue& queue, std::byte* to, const std::byte* from, const WeightView& shape,
+               const RowRange& rows, std::int32_t* too_large);
 // The same for rows that stay as they are.
 void place_rows(const Queue& queue, std::byte* to, const std::byte* from, std::int64_t row_bytes,
                 const RowRange& rows);
@@ -58,7 +67,9 @@ struct AttendScratch {
 constexpr int attend_most_splits = 32;
 void attend_rows(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall& call,
                  const AttendScratch& scratch);
-// One new token for each sequence, its rotation included: only what takes_decode() accepts.
+// One new token for each sequence, its rotation included: only what takes_decode() accepts. Where
+// Queue::largest_cluster is 1 the stretches' results meet in `scratch`.
+int largest_decode_cluster();  // of the current device, which must know clusters
 bool takes_decode(const AttentionSpec& spec, Matrix rope_table, const StepInputs& step, DType cache);
 void attend_decode(const Queue& queue, Matrix out, Matrix qkv, Matrix rope_table, const AttentionCall& call,
                    const AttendScratch& scratch);
@@ -93,13 +104,18 @@ struct Chosen {
 };
 void gemv_gated(const Queue& queue, std::span<const WeightView> gate_up, const Product& product,
                 const Chosen& chosen, const ActivationSpec& activation);
-bool gemv_takes(const WeightView& down, int active);  // whether gemv_combined() does
+bool gemv_takes_gated(std::span<const WeightView> gate_up, int hidden);  // whether gemv_gated() does
+bool gemv_takes(const WeightView& down, int active);                     // whether gemv_combined() does
 void gemv_combined(const Queue& queue, const WeightView& down, const Product& product, const Chosen& chosen);
 
-// Rows [first, first + rows) of all matrices in a row, decoded to bf16. With `counts`, matrices (experts) of
-// which nobody asked are left out.
-void expand(const Queue& queue, std::byte* out, const WeightView& weight, std::int64_t first,
-            std::int64_t rows, const std::int32_t* counts);
+// Decoded to bf16 in tiles: `tiles` of them from number `first` on, those of one matrix behind those of
+// another. With `counts`, matrices (experts) of which nobody asked are left out; the first tile is then the
+// first of a matrix, counts[0] its own.
+struct TileRange {
+  std::int64_t first = 0, count = 0;
+};
+void expand(const Queue& queue, std::byte* out, const WeightView& weight, const TileRange& tiles,
+            const std::int32_t* counts);
 
 // Choices sorted by expert, for matrix products of many tokens.
 struct Sorted {
@@ -114,7 +130,7 @@ constexpr int gemm_rows = 128;
 constexpr int gemm_tiles(std::int64_t choices, int experts) {
   return static_cast<int>(choices / gemm_rows) + experts;
 }
-// Weights are bf16 [rows, cols], of `experts` from first_expert on when sorted.
+// Weights are bf16 [rows, cols] in tiles, of `experts` from first_expert on when sorted.
 struct GemmCall {
   Matrix out, in;
   std::int32_t column = 0;
@@ -125,8 +141,20 @@ struct GemmCall {
   const Sorted* sorted = nullptr;
   std::int32_t tiles = 0, first_expert = 0, experts = 1;
   bool gathers = false;  // in is read through sorted->tokens
+
+  // What gemm_gated() fills in.
+  const ActivationSpec* activation = nullptr;
+  const std::byte* up = nullptr;
+  std::int32_t rows_between = 0;  // from one expert's rows to the next one's; 0: `rows`, in whole tiles
 };
 void gemm(const Queue& queue, const GemmCall& call);
+void gemm_hopper(const Queue& queue, const GemmCall& call);  // what gemm() takes where there are warp groups
+// out [tokens, hidden] = act(gate, up), of bf16 weights in tiles: one of 2 * hidden rows or two of hidden.
+// The call says everything but the weights; its bias is that of all 2 * hidden rows.
+bool gemm_takes_gated(const Queue& queue, std::span<const WeightView> gate_up, int hidden,
+                      const ActivationSpec& activation);
+void gemm_gated(const Queue& queue, std::span<const WeightView> gate_up, GemmCall call,
+                const ActivationSpec& activation);
 
 // The largest logits of each row of f32 [tokens, experts], the lower expert first where they are equal.
 void route(const Queue& queue, std::int32_t* experts, float* shares, Matrix logits, const MoeMlp& spec);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "backend/cuda/device/tiles.cuh"
 #include "backend/cuda/products.h"
 #include "base/error.h"
 
@@ -19,7 +20,7 @@ bool same_kernel(const WeightView& a, const WeightView& b) {
 
 }  // namespace
 
-// Slabs of rows, as many as the workspace holds.
+// Slabs of tiles, as many as the workspace holds.
 void Products::multiply_expanded(Matrix out, Matrix in, const WeightView& weight, const Product& product) {
   GemmCall call = {.out = out,
                    .in = in,
@@ -29,19 +30,21 @@ void Products::multiply_expanded(Matrix out, Matrix in, const WeightView& weight
                    .weight = weight.data,
                    .rows = weight.rows,
                    .cols = weight.cols};
-  if (weight.format == WeightFormat::bf16) return gemm(queue_, call);
-  const std::int64_t row = std::int64_t{weight.cols} * 2;
-  // prepare() made room for the largest weight, whatever its size; without it, single rows would be slow.
-  const bool has_room = static_cast<std::int64_t>(expanded_.size()) >= row;
+  if (weight.format == WeightFormat::bf16 && weight.layout == Layout::tiled) return gemm(queue_, call);
+  const std::int64_t tile = tiles::tile_bytes(WeightFormat::bf16, weight.cols);
+  const std::int64_t all = tiles::padded_rows(weight.rows) / tiles::tile_rows;
+  // prepare() made room for the largest weight, whatever its size; without it, single tiles would be slow.
+  const bool has_room = static_cast<std::int64_t>(expanded_.size()) >= tile;
   std::byte* room =
-      expanded_.at_least(static_cast<std::size_t>(has_room ? row : std::max<std::int64_t>(row, 1 << 20)));
-  const auto at_once = static_cast<std::int32_t>(
-      std::min<std::int64_t>(weight.rows, static_cast<std::int64_t>(expanded_.size()) / row));
-  for (std::int32_t first = 0; first < weight.rows; first += at_once) {
-    call.rows = std::min(at_once, weight.rows - first);
-    call.column = product.column + first;
+      expanded_.at_least(static_cast<std::size_t>(has_room ? tile : std::max<std::int64_t>(tile, 1 << 20)));
+  const std::int64_t at_once = static_cast<std::int64_t>(expanded_.size()) / tile;
+  for (std::int64_t first = 0; first < all; first += at_once) {
+    const std::int64_t count = std::min(at_once, all - first);
+    const auto row = static_cast<std::int32_t>(first * tiles::tile_rows);
+    call.rows = std::min(static_cast<std::int32_t>(count * tiles::tile_rows), weight.rows - row);
+    call.column = product.column + row;
     call.weight = room;
-    expand(queue_, room, weight, first, call.rows, nullptr);
+    expand(queue_, room, weight, {first, count}, nullptr);
     gemm(queue_, call);
   }
 }
@@ -86,25 +89,25 @@ void Products::linear_activated(Matrix out, Matrix wide, Matrix in, const Linear
   std::vector<WeightView> parts;
   for (const Weight* weight : weights.parts) parts.push_back(view(*weight));
   const bool fits = in.dtype == DType::bf16 && out.rows <= gemv_most_tokens && out.rows > 0 &&
-                    activation.gated && parts.size() <= 2 && has_gemv(parts.front()) &&
-                    same_kernel(parts.front(), parts.back()) &&
-                    parts.front().rows * static_cast<int>(parts.size()) == 2 * out.cols;
+                    activation.gated && gemv_takes_gated(parts, out.cols);
   if (fits && single_.takes(in, parts.front())) {
     stream_gated(queue_, parts, out, single_.input(in), reinterpret_cast<const float*>(weights.bias.data),
                  activation);
     return;
   }
   single_.finish(in);
-  if (!fits) {
+  const auto* bias = reinterpret_cast<const float*>(weights.bias.data);
+  if (fits) {
+    gemv_gated(queue_, parts, {.out = out, .in = in, .bias = bias, .bias_stride = weights.bias.cols}, {},
+               activation);
+  } else if (in.dtype == DType::bf16 && out.rows > gemv_tokens &&
+             gemm_takes_gated(queue_, parts, out.cols, activation)) {
+    gemm_gated(queue_, parts, {.out = out, .in = in, .bias = bias, .bias_stride = weights.bias.cols},
+               activation);
+  } else {
     linear(wide, in, weights);
     if (out.rows > 0) activate(queue_, out, wide, activation);
-    return;
   }
-  const Product product = {.out = out,
-                           .in = in,
-                           .bias = reinterpret_cast<const float*>(weights.bias.data),
-                           .bias_stride = weights.bias.cols};
-  gemv_gated(queue_, parts, product, {}, activation);
 }
 
 void Products::linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights) {
@@ -114,15 +117,14 @@ void Products::linear_add_norm(const AfterBranch& then, Matrix in, const Linear&
   if (then.residual.rows > 0) add_norm(queue_, then.out, then.residual, then.branch, then.scale, *then.norm);
 }
 
-std::string product_name(WeightFormat format, int tokens, DType activations) {
+std::string product_name(const Queue& queue, WeightFormat format, int tokens, DType activations) {
   if (activations == DType::f32) return "linear_generic, float32";
-  const WeightView typical = {.format = format,
-                              .layout = has_split(format) ? Layout::split : Layout::stored,
-                              .rows = 256,
-                              .cols = 256};
+  const WeightView typical = {
+      .format = format, .layout = fast_layout(format), .rows = 256, .cols = 256, .rows_between = 256};
   if (tokens <= gemv_tokens && has_gemv(typical)) return fmt::format("gemv_{}, bf16", name_of(format));
   if (tokens <= generic_tokens) return "linear_generic, float32 on bf16 activations";
-  return format == WeightFormat::bf16 ? "gemm, bf16" : "expand + gemm, bf16";
+  return fmt::format("{}{}, bf16", format == WeightFormat::bf16 ? "" : "expand + ",
+                     queue.warp_groups ? "gemm_hopper" : "gemm");
 }
 
 }  // namespace inferno::cuda

@@ -90,11 +90,11 @@ class CudaRing final : public RingDevice {
       place_rows(queue_, weight.memory.data(), room_.data(), shape.row_bytes, rows);
     } else {
       auto* flag = reinterpret_cast<std::int32_t*>(flags_.data()) + piece.weight;
-      split_rows(queue_, weight.memory.data(), room_.data(), shape, rows, flag);
+      pack_rows(queue_, weight.memory.data(), room_.data(), shape, rows, flag);
     }
   }
 
-  // The weights with an MXFP4 scale that is too large for Layout::split. Waits for everything queued.
+  // The weights with an MXFP4 scale that is too large for Layout::tiled. Waits for everything queued.
   std::vector<std::size_t> too_large() const {
     std::vector<std::int32_t> flags(to_.size());
     check(cudaMemcpyAsync(flags.data(), flags_.data(), flags_.size(), cudaMemcpyDeviceToHost, queue_.stream));

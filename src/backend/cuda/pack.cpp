@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backend/cuda/check.h"
+#include "backend/cuda/device/tiles.cuh"
 #include "base/error.h"
 
 namespace inferno::cuda {
@@ -12,35 +13,40 @@ namespace {
 
 constexpr std::size_t most_expanded = std::size_t{512} << 20;
 
-}  // namespace
-
-bool has_split(WeightFormat format) {
-  return format == WeightFormat::q8_0 || format == WeightFormat::q6_k || format == WeightFormat::mxfp4;
+// Q6_K's parts are also as many bytes as its blocks; split, every row begins where 16 can be read.
+std::int64_t stored_row(WeightFormat format, std::int32_t cols) {
+  return static_cast<std::int64_t>(bytes_for(format, static_cast<std::size_t>(cols)));
 }
 
-std::int64_t row_bytes(WeightFormat format, Layout layout, std::int32_t cols) {
-  if (layout == Layout::stored) {
-    return static_cast<std::int64_t>(bytes_for(format, static_cast<std::size_t>(cols)));
-  }
-  std::int64_t bytes = cols / 2 + cols / 32;  // MXFP4
-  if (format == WeightFormat::q8_0) bytes = cols + cols / 16;
-  if (format == WeightFormat::q6_k) bytes = cols / 2 + cols / 4 + cols / 16 + cols / 128;
-  return (bytes + 15) / 16 * 16;  // every row begins where 16 bytes can be read
+}  // namespace
+
+Layout fast_layout(WeightFormat format) {
+  if (tiles::chunk_of(format).cols > 0) return Layout::tiled;
+  return format == WeightFormat::q6_k ? Layout::split : Layout::stored;
 }
 
 WeightView view(const Weight& weight) {
-  const auto layout = static_cast<Layout>(weight.layout);
-  return {.data = weight.memory.data(),
-          .format = weight.format,
-          .layout = layout,
-          .count = weight.count,
-          .rows = weight.rows,
-          .cols = weight.cols,
-          .row_bytes = row_bytes(weight.format, layout, weight.cols)};
+  WeightView out = {.data = weight.memory.data(),
+                    .format = weight.format,
+                    .layout = static_cast<Layout>(weight.layout),
+                    .count = weight.count,
+                    .rows = weight.rows,
+                    .cols = weight.cols,
+                    .rows_between = weight.rows};
+  if (out.layout == Layout::tiled) {
+    out.tile_bytes = tiles::tile_bytes(out.format, out.cols);
+    out.rows_between = static_cast<std::int32_t>(tiles::padded_rows(out.rows));
+    out.bytes_between = out.rows_between / tiles::tile_rows * out.tile_bytes;
+    return out;
+  }
+  out.row_bytes = stored_row(out.format, out.cols);
+  if (out.layout == Layout::split) out.row_bytes = (out.row_bytes + 15) / 16 * 16;
+  out.bytes_between = out.rows * out.row_bytes;
+  return out;
 }
 
-Packer::Packer(const Queue& queue, DeviceMemory& memory, Staging& staging, bool splits)
-    : queue_(queue), memory_(memory), staging_(staging), splits_(splits) {}
+Packer::Packer(const Queue& queue, DeviceMemory& memory, Staging& staging, bool rearranges)
+    : queue_(queue), memory_(memory), staging_(staging), rearranges_(rearranges) {}
 
 void Packer::allocate(Weight& weight, Layout layout) {
   const int elements = block_elements(weight.format);
@@ -51,11 +57,11 @@ void Packer::allocate(Weight& weight, Layout layout) {
   }
   weight.layout = static_cast<std::uint8_t>(layout);
   weight.memory = {};
-  const std::int64_t rows = std::int64_t{weight.count} * weight.rows;
-  weight.memory = memory_.allocate(
-      static_cast<std::size_t>(rows * row_bytes(weight.format, layout, weight.cols)), "weights");
-  if (splits_ && weight.format != WeightFormat::bf16) {
-    const std::size_t one = static_cast<std::size_t>(weight.rows) * static_cast<std::size_t>(weight.cols) * 2;
+  weight.memory =
+      memory_.allocate(static_cast<std::size_t>(weight.count * view(weight).bytes_between), "weights");
+  if (rearranges_ && weight.format != WeightFormat::bf16) {
+    const auto one = static_cast<std::size_t>(tiles::padded_rows(weight.rows) / tiles::tile_rows *
+                                              tiles::tile_bytes(WeightFormat::bf16, weight.cols));
     const std::size_t all = one * static_cast<std::size_t>(weight.count);
     const std::size_t least = weight.count > 1 ? one : 0;  // an expert is never cut
     expanded_bytes_ = std::max({expanded_bytes_, std::min(all, most_expanded), least});
@@ -68,18 +74,18 @@ Weight Packer::pack(const HostWeight& source) {
   const auto rows = static_cast<std::size_t>(source.count) * static_cast<std::size_t>(source.rows);
   expects(source.data.size() == rows * bytes_for(source.format, static_cast<std::size_t>(source.cols)),
           "a host weight has as many bytes as its shape says");
-  if (layout_for(source.format) == Layout::split) {
-    if (upload_split(weight, source)) return weight;
+  if (layout_for(source.format) != Layout::stored) {
+    if (upload_rearranged(weight, source)) return weight;
     allocate(weight, Layout::stored);
   }
   staging_.upload(weight.memory.data(), source.data);
   return weight;
 }
 
-// False when an MXFP4 scale is too large for the split layout's kernels.
-bool Packer::upload_split(Weight& weight, const HostWeight& source) {
+// False when an MXFP4 scale is too large for the kernels that read tiles.
+bool Packer::upload_rearranged(Weight& weight, const HostWeight& source) {
   const std::int64_t rows = std::int64_t{source.count} * source.rows;
-  const std::int64_t stored = row_bytes(source.format, Layout::stored, source.cols);
+  const std::int64_t stored = stored_row(source.format, source.cols);
   const std::int64_t at_once = std::max<std::int64_t>(
       1, static_cast<std::int64_t>(Staging::piece) / std::max<std::int64_t>(stored, 1));
   const auto room_bytes = static_cast<std::size_t>(std::min(rows, at_once) * stored) + 256;
@@ -91,8 +97,8 @@ bool Packer::upload_split(Weight& weight, const HostWeight& source) {
     const std::int64_t count = std::min(at_once, rows - first);
     staging_.upload(room_.data() + 256, source.data.subspan(static_cast<std::size_t>(first * stored),
                                                             static_cast<std::size_t>(count * stored)));
-    split_rows(queue_, weight.memory.data(), room_.data() + 256, shape, {.first = first, .count = count},
-               flag);
+    pack_rows(queue_, weight.memory.data(), room_.data() + 256, shape, {.first = first, .count = count},
+              flag);
   }
   std::int32_t too_large = 0;
   staging_.download(std::as_writable_bytes(std::span(&too_large, 1)), room_.data());

@@ -9,13 +9,11 @@ namespace inferno::cuda {
 
 class Packer {
  public:
-  // `splits`: whether there are kernels for Layout::split; otherwise every weight stays as stored.
-  Packer(const Queue& queue, DeviceMemory& memory, Staging& staging, bool splits);
+  // `rearranges`: to fast_layout(); otherwise every weight stays as stored.
+  Packer(const Queue& queue, DeviceMemory& memory, Staging& staging, bool rearranges);
 
   Weight pack(const HostWeight& source);
-  Layout layout_for(WeightFormat format) const {
-    return splits_ && has_split(format) ? Layout::split : Layout::stored;
-  }
+  Layout layout_for(WeightFormat format) const { return rearranges_ ? fast_layout(format) : Layout::stored; }
   // Memory for a weight whose shape is known, zeroed.
   void allocate(Weight& weight, Layout layout);
   // Bytes that hold the largest weight so far, or a useful part of it, decoded to bf16.
@@ -23,13 +21,13 @@ class Packer {
   void finish() { room_ = {}; }  // frees what only packing needs
 
  private:
-  // The weight is allocated as split.
-  bool upload_split(Weight& weight, const HostWeight& source);
+  // The weight is allocated in its layout.
+  bool upload_rearranged(Weight& weight, const HostWeight& source);
 
   const Queue& queue_;
   DeviceMemory& memory_;
   Staging& staging_;
-  bool splits_;
+  bool rearranges_;
   Buffer room_;  // stored blocks on their way
   std::size_t expanded_bytes_ = 0;
 };

@@ -1,6 +1,7 @@
 // Matrix products and mixtures of experts: which kernel takes which shape, and the memory between kernels.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "backend/backend.h"
@@ -43,8 +44,11 @@ class Products {
                   const Mixture& mixture);
   void mix_plainly(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
                    const Mixture& mixture);
-  void multiply_sorted(Matrix out, Matrix in, const Linear& weights, const Mixture& mixture,
-                       const MoeMlp& spec, bool gathers);
+  static GemmCall sorted_call(Matrix out, Matrix in, const Linear& weights, const Mixture& mixture);
+  void with_decoded(const WeightView& weight, const Mixture& mixture,
+                    const std::function<void(const WeightView&, std::int32_t)>& use);
+  void multiply_sorted(GemmCall call, const Linear& weights, const Mixture& mixture);
+  void activate_sorted(Matrix in, const MoeMlp& spec, const Linear& gate_up, const Mixture& mixture);
 
   const Queue& queue_;
   DType activations_;
@@ -53,6 +57,6 @@ class Products {
 };
 
 // The kernel's name: what doctor and bench print.
-std::string product_name(WeightFormat format, int tokens, DType activations);
+std::string product_name(const Queue& queue, WeightFormat format, int tokens, DType activations);
 
 }  // namespace inferno::cuda

@@ -10,6 +10,8 @@ struct Queue {
   int multiprocessors = 1;
   int shared_limit = 48 << 10;  // bytes of shared memory a block may ask for
   bool overlaps = false;        // a kernel may start while the one before it ends (Hopper and later)
+  int largest_cluster = 1;      // blocks that may reach each other's shared memory; 1: none (before Hopper)
+  bool warp_groups = false;     // wgmma: on Hopper, in a build for sm_90a
 };
 
 }  // namespace inferno::cuda

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "backend/cuda/device/tiles.cuh"
+
 namespace inferno::cuda {
 namespace {
 
@@ -70,6 +72,7 @@ AddTo SingleToken::add_to(const AfterBranch& then) {
   if (routes && stream_takes_router(queue_, *then.router->parts.front())) {
     add.router = then.router->parts.front();
     add.router_logits = own.router_logits;
+    add.undecided = own.chosen;
   }
   return add;
 }
@@ -96,10 +99,11 @@ bool SingleToken::mix_experts_add_norm(const AfterBranch& then, Matrix in, Matri
                                        const MoeWeights& weights) {
   const std::size_t count = weights.gate_up.parts.size();
   if (in.data != rows_ || router_ == nullptr || router_ != weights.router.parts.front()) return false;
-  if (!spec.activation.gated || count > 2 || spec.active > 32) return false;
+  if (!spec.activation.gated || count > 2 || spec.active > stream_most_active) return false;
   std::array<WeightView, 2> up = {view(*weights.gate_up.parts.front()), view(*weights.gate_up.parts.back())};
   const bool fits = same_kind(up[0], up[1]) && has_stream(queue_, up[0], 1) &&
                     up[0].rows * static_cast<int>(count) == 2 * spec.hidden &&
+                    (count == 2 || spec.hidden % tiles::tile_rows == 0) &&
                     can_add(then, weights.down, spec.active);
   if (!fits) return false;
   const Room own = room();

@@ -37,7 +37,8 @@ struct BenchOptions {
   std::string model, shape, weights, plot, output = "md";
   std::vector<int> prompts = {512}, generate = {128}, depths = {0}, batches = {1};
   int repeat = 3;
-  bool engine = false, verbose = false;
+  float router_skew = 0.0f;
+  bool engine = false, verbose = false, profile = false;
   DeviceOptions device;
 };
 
@@ -69,8 +70,9 @@ std::unique_ptr<Checkpoint> open(const BenchOptions& options, BenchReport& repor
   const Shape& shape = shape_named(options.shape);
   report.model = shape.name;
   report.weights = options.weights.empty() ? std::string(shape.weights) : options.weights;
-  return random_checkpoint(parse_config(shape.config, std::string(shape.name)), shape.type,
-                           parse_weights(report.weights));
+  RandomWeights weights = parse_weights(report.weights);
+  weights.router_skew = options.router_skew;
+  return random_checkpoint(parse_config(shape.config, std::string(shape.name)), shape.type, weights);
 }
 
 int longest(const std::vector<int>& values) {
@@ -86,6 +88,7 @@ std::string command_of(const BenchOptions& options, const BenchReport& report) {
                      fmt::join(options.prompts, ","), fmt::join(options.generate, ","),
                      fmt::join(options.depths, ","), fmt::join(options.batches, ","), options.repeat);
   if (options.engine) out += " --engine";
+  if (options.router_skew > 0.0f) out += fmt::format(" --router-skew {}", options.router_skew);
   out += fmt::format(" --device {}", options.device.device);
   if (options.device.threads > 0) out += fmt::format(" --threads {}", options.device.threads);
   return out;
@@ -103,6 +106,7 @@ void measure(const BenchOptions& options, Decoder& decoder, Backend& backend, co
       for (const int tokens : options.generate) {
         if (tokens == 0) continue;
         report.rows.push_back(measurer.generate(tokens, depth, options.repeat, loaded.step_bytes(batch)));
+        if (options.profile) measurer.profile(tokens, depth);
       }
     }
   }
@@ -187,10 +191,11 @@ void bench(CLI::App& app) {
   CLI::Option* model = add_model_argument(*command, options->model);
   std::vector<std::string_view> names;
   for (const Shape& shape : shapes()) names.push_back(shape.name);
-  command
-      ->add_option("--shape", options->shape,
-                   fmt::format("a well-known model with random weights: {}", fmt::join(names, ", ")))
-      ->excludes(model);
+  CLI::Option* shape =
+      command
+          ->add_option("--shape", options->shape,
+                       fmt::format("a well-known model with random weights: {}", fmt::join(names, ", ")))
+          ->excludes(model);
   command->add_option("--weights", options->weights,
                       "with --shape: a weight format, or DENSE+EXPERTS (bf16+mxfp4)");
   const auto list = [&](const char* name, std::vector<int>& values, int least, const char* help) {
@@ -203,6 +208,13 @@ void bench(CLI::App& app) {
   list("-n,--generate", options->generate, 0, "numbers of tokens to generate; 0 for none");
   list("-d,--depth", options->depths, 0, "tokens already in the cache before generating");
   list("-b,--batch", options->batches, 1, "sequences at once");
+  command
+      ->add_option("--router-skew", options->router_skew,
+                   "with --shape: standard deviation of router biases; at 2 a few experts take most tokens")
+      ->check(CLI::Range(0.0, 100.0))
+      ->needs(shape);
+  command->add_flag("--profile", options->profile,
+                    "after each generation one more token, for `ncu --profile-from-start off`");
   command->add_flag("--engine", options->engine,
                     "measure generation through the engine too, one stream for each sequence of the batch");
   command->add_option("-r,--repeat", options->repeat, "timed runs of each test")

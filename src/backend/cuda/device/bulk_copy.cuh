@@ -17,10 +17,11 @@ __device__ inline void start_barrier(Barrier* barrier, int arrivals) {
                : "memory");
 }
 
-// Makes barriers just started visible to the copy engine; the threads still have to synchronize.
+// Makes barriers just started visible to the copy engine; the threads still have to synchronize. (A fence for
+// clusters would do as well, and wait for the memory besides: more than a microsecond.)
 __device__ inline void publish_barriers() {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
 }
 
@@ -54,13 +55,24 @@ __device__ inline void wait(Barrier* barrier, std::uint32_t parity) {
   while (!has_passed(barrier, parity)) {}
 }
 
+// For data that is read once: it leaves the L2 cache first, so that what every kernel needs again (its code
+// and arguments, small operands) stays there.
+__device__ inline std::uint64_t read_once_policy() {
+  std::uint64_t policy = 0;
+#if __CUDA_ARCH__ >= 900
+  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+#endif
+  return policy;
+}
+
 // Addresses and size are multiples of 16.
-__device__ inline void bulk_copy(void* to, const void* from, std::uint32_t bytes, Barrier* arrival) {
+__device__ inline void bulk_copy(void* to, const void* from, std::uint32_t bytes, Barrier* arrival,
+                                 std::uint64_t policy) {
 #if __CUDA_ARCH__ >= 900
   asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-          shared_address(to)),
-      "l"(from), "r"(bytes), "r"(shared_address(arrival))
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, "
+      "[%3], %4;" ::"r"(shared_address(to)),
+      "l"(from), "r"(bytes), "r"(shared_address(arrival)), "l"(policy)
       : "memory");
 #endif
 }

@@ -1,13 +1,16 @@
-// How weights lie in device memory. Most formats stay as the file has them; those whose blocks cannot be read
-// 16 bytes at a time are split into a row of codes and, behind it, a row of scales (see docs/kernels.md).
+// Reading weights as they lie in device memory (see docs/kernels.md). A reader decodes elements k to
+// k + count - 1 of a row, k a multiple of eight, count at most eight. Rows are counted over all matrices,
+// WeightView::rows_between for each.
 #pragma once
 
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include <cstddef>
 #include <cstdint>
 
 #include "backend/cuda/device/mma.cuh"
+#include "backend/cuda/device/tiles.cuh"
 #include "tensor/format.h"
 
 namespace inferno::cuda {
@@ -15,9 +18,12 @@ namespace inferno::cuda {
 // Rows of blocks in the file's own order.
 template <Block B>
 struct Stored {
-  // Elements k to k + count - 1 of a row; a run of eight never crosses a block.
-  __device__ static void decode(float (&out)[8], const std::byte* row, std::int64_t k, int count) {
-    const B* blocks = reinterpret_cast<const B*>(row);
+  const std::byte* data = nullptr;
+  std::int64_t row_bytes = 0;
+
+  // A run of eight never crosses a block.
+  __device__ void decode(float (&out)[8], std::int64_t row, int k, int count) const {
+    const B* blocks = reinterpret_cast<const B*>(data + row * row_bytes);
     if constexpr (B::elements == 1 && sizeof(B) <= 4) {
       const B* from = blocks + k;
       constexpr int words = sizeof(B) / 2;  // of 16 bytes in a run; one-byte elements come in half of one
@@ -41,21 +47,10 @@ struct Stored {
       for (int i = 0; i < 8; ++i) out[i] = i < count ? blocks[k + i][0] : 0.0f;
     } else {
       const B& block = blocks[k / B::elements];
-      const int first = static_cast<int>(k % B::elements);
+      const int first = k % B::elements;
 #pragma unroll
       for (int i = 0; i < 8; ++i) out[i] = block[first + i];
     }
-  }
-};
-
-// Q8_0: cols signed bytes, then cols / 32 f16 scales.
-struct SplitQ8_0 {
-  int cols = 0;
-  __device__ void decode(float (&out)[8], const std::byte* row, std::int64_t k, int) const {
-    const auto* codes = reinterpret_cast<const std::int8_t*>(row);
-    const float scale = f16_to_float(reinterpret_cast<const std::uint16_t*>(row + cols)[k / 32]);
-#pragma unroll
-    for (int i = 0; i < 8; ++i) out[i] = scale * static_cast<float>(codes[k + i]);
   }
 };
 
@@ -102,13 +97,61 @@ __device__ inline std::uint32_t multiply_pairs(std::uint32_t a, std::uint32_t b)
   return fused(a, b, 0x80008000u);  // minus zero leaves the sign of a product of zero
 }
 
-// MXFP4: cols / 2 bytes of words as above, then cols / 32 exponents.
-struct SplitMxfp4 {
-  int cols = 0;
-  __device__ void decode(float (&out)[8], const std::byte* row, std::int64_t k, int) const {
+// A Q4_K group's step and what is taken off: KScales::scale and offset, without indexing memory.
+struct StepAndOffset {
+  float step, offset;
+};
+__device__ inline StepAndOffset scales_k(const uint4& head, int group) {
+  const int shift = 8 * (group % 4);
+  const std::uint32_t a = head.y >> shift, b = head.z >> shift, c = head.w >> shift;
+  const std::uint32_t scale = group < 4 ? a & 63u : (c & 15u) | (a >> 2 & 48u);
+  const std::uint32_t offset = group < 4 ? b & 63u : (c >> 4 & 15u) | (b >> 2 & 48u);
+  const float2 factors = __half22float2(*reinterpret_cast<const __half2*>(&head.x));
+  return {factors.x * static_cast<float>(scale), factors.y * static_cast<float>(offset)};
+}
+
+// Chunks of Layout::tiled: run number `octet` of row g.
+template <WeightFormat Format>
+struct Chunk16Bit {
+  static constexpr WeightFormat format = Format;
+  __device__ static void decode(float (&out)[8], const std::byte* chunk, int g, int octet) {
+    const uint4 words = *reinterpret_cast<const uint4*>(chunk + tiles::run_16_bit(g, octet));
+    const std::uint32_t pairs[4] = {words.x, words.y, words.z, words.w};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if constexpr (Format == WeightFormat::bf16) {
+        out[2 * i] = low_of(pairs[i]);
+        out[2 * i + 1] = high_of(pairs[i]);
+      } else {
+        const float2 wide = __half22float2(*reinterpret_cast<const __half2*>(&pairs[i]));
+        out[2 * i] = wide.x;
+        out[2 * i + 1] = wide.y;
+      }
+    }
+  }
+};
+
+struct ChunkQ8_0 {
+  static constexpr WeightFormat format = WeightFormat::q8_0;
+  __device__ static void decode(float (&out)[8], const std::byte* chunk, int g, int octet) {
+    const float scale =
+        f16_to_float(*reinterpret_cast<const std::uint16_t*>(chunk + tiles::scale_q8_0(g, octet / 4)));
+    const uint2 words = *reinterpret_cast<const uint2*>(chunk + tiles::run_q8_0(g, octet));
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const std::uint32_t word = i < 4 ? words.x : words.y;
+      out[i] = scale * static_cast<float>(static_cast<std::int8_t>(word >> (8 * (i % 4))));
+    }
+  }
+};
+
+struct ChunkMxfp4 {
+  static constexpr WeightFormat format = WeightFormat::mxfp4;
+  __device__ static void decode(float (&out)[8], const std::byte* chunk, int g, int octet) {
     std::uint32_t pairs[4];
-    spread_mxfp4(pairs, reinterpret_cast<const std::uint32_t*>(row)[k / 8]);
-    const std::uint32_t scale = scale_mxfp4(static_cast<std::uint32_t>(row[cols / 2 + k / 32]));
+    spread_mxfp4(pairs, *reinterpret_cast<const std::uint32_t*>(chunk + tiles::run_mxfp4(g, octet)));
+    const std::uint32_t scale =
+        scale_mxfp4(static_cast<std::uint32_t>(chunk[tiles::exponent_mxfp4(g, octet / 4)]));
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const std::uint32_t pair = multiply_pairs(pairs[i], scale);
@@ -118,10 +161,41 @@ struct SplitMxfp4 {
   }
 };
 
+struct ChunkQ4_K {
+  static constexpr WeightFormat format = WeightFormat::q4_k;
+  __device__ static void decode(float (&out)[8], const std::byte* chunk, int g, int octet) {
+    const uint4 head = *reinterpret_cast<const uint4*>(chunk + tiles::head_q4_k(g));
+    const uint2 words = *reinterpret_cast<const uint2*>(chunk + tiles::run_q4_k(g, octet));
+    const StepAndOffset scales = scales_k(head, octet / 4);
+    const int half = octet / 4 % 2 * 4;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const std::uint32_t code = (i < 4 ? words.x : words.y) >> (8 * (i % 4) + half) & 15u;
+      out[i] = scales.step * static_cast<float>(code) - scales.offset;
+    }
+  }
+};
+
+template <class Chunk>
+struct Tiled {
+  const std::byte* data = nullptr;
+  std::int64_t tile_bytes = 0;
+
+  __device__ void decode(float (&out)[8], std::int64_t row, int k, int) const {
+    constexpr tiles::Chunk shape = tiles::chunk_of(Chunk::format);
+    const std::byte* tile = data + row / tiles::tile_rows * tile_bytes;
+    Chunk::decode(out, tile + std::int64_t{k / shape.cols} * shape.bytes,
+                  static_cast<int>(row % tiles::tile_rows), k % shape.cols / 8);
+  }
+};
+
 // Q6_K: low four bits as the file's blocks have them, cols / 2 bytes; high two bits, cols / 4; a scale for
 // each 16, cols / 16; a factor for each 256.
 struct SplitQ6_K {
   int cols = 0;
+  const std::byte* data = nullptr;
+  std::int64_t row_bytes = 0;
+
   __device__ const std::byte* high(const std::byte* row) const { return row + cols / 2; }
   __device__ const std::int8_t* scales(const std::byte* row) const {
     return reinterpret_cast<const std::int8_t*>(row + cols / 2 + cols / 4);
@@ -129,10 +203,10 @@ struct SplitQ6_K {
   __device__ const std::uint16_t* factors(const std::byte* row) const {
     return reinterpret_cast<const std::uint16_t*>(row + cols / 2 + cols / 4 + cols / 16);
   }
-  __device__ void decode(float (&out)[8], const std::byte* row, std::int64_t k, int) const {
+  __device__ void decode(float (&out)[8], std::int64_t number, int k, int) const {
+    const std::byte* row = data + number * row_bytes;
     const float scale = f16_to_float(factors(row)[k / 256]) * static_cast<float>(scales(row)[k / 16]);
-    const std::int64_t half = k / 128;
-    const int first = static_cast<int>(k % 128);
+    const int half = k / 128, first = k % 128;
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int at = first + i;

@@ -14,6 +14,8 @@
 //             the next two.
 #pragma once
 
+#include <cuda_runtime_api.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -27,14 +29,11 @@ struct Chunk {
   int cols = 0, bytes = 0;  // cols 0: there are no tiles of this format
 };
 __host__ __device__ constexpr Chunk chunk_of(WeightFormat format) {
-  switch (format) {
-    case WeightFormat::bf16:
-    case WeightFormat::f16: return {64, 1024};
-    case WeightFormat::q8_0: return {64, 544};
-    case WeightFormat::mxfp4: return {64, 272};
-    case WeightFormat::q4_k: return {256, 1152};
-    default: return {};
-  }
+  if (format == WeightFormat::bf16 || format == WeightFormat::f16) return {64, 1024};
+  if (format == WeightFormat::q8_0) return {64, 544};
+  if (format == WeightFormat::mxfp4) return {64, 272};
+  if (format == WeightFormat::q4_k) return {256, 1152};
+  return {};
 }
 __host__ __device__ constexpr std::int64_t tile_bytes(WeightFormat format, int cols) {
   const Chunk chunk = chunk_of(format);
@@ -51,10 +50,18 @@ __host__ __device__ constexpr int run_16_bit(int g, int octet) {  // 16 bytes
 __host__ __device__ constexpr int run_q8_0(int g, int octet) {  // 8 bytes
   return 64 * g + 16 * (octet % 4) + 8 * (octet / 4);
 }
-__host__ __device__ constexpr int scale_q8_0(int g, int block) { return 512 + 4 * g + 2 * block; }
-__host__ __device__ constexpr int run_mxfp4(int g, int octet) { return 32 * g + 4 * octet; }  // 4 bytes
-__host__ __device__ constexpr int exponent_mxfp4(int g, int block) { return 256 + 2 * g + block; }
-__host__ __device__ constexpr int head_q4_k(int g) { return 16 * g; }
+__host__ __device__ constexpr int scale_q8_0(int g, int block) {
+  return 512 + 4 * g + 2 * block;
+}
+__host__ __device__ constexpr int run_mxfp4(int g, int octet) {  // 4 bytes
+  return 32 * g + 4 * octet;
+}
+__host__ __device__ constexpr int exponent_mxfp4(int g, int block) {
+  return 256 + 2 * g + block;
+}
+__host__ __device__ constexpr int head_q4_k(int g) {
+  return 16 * g;
+}
 // 8 bytes, of which the octet has the low halves in even blocks of 32 and the high ones in odd blocks.
 __host__ __device__ constexpr int run_q4_k(int g, int octet) {
   return 128 + 512 * (octet / 16) + 64 * g + 16 * (octet % 4) + 8 * (octet / 8 % 2);

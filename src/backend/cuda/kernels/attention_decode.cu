@@ -1,10 +1,14 @@
 // Attention of one new token for each sequence, its rotation included. A block takes one sequence, the query
-// heads that share a key head, and a stretch of the positions; its four warps take tiles of 16 positions in
-// turn. Queries are the tensor cores' operand of sixteen rows (heads; eight of them are used), keys and
-// values the other. Bound by latency: old keys and values are asked for before the kernel ahead has finished,
-// and the new ones never make the way through memory.
-#include "backend/cuda/device/mma.cuh"
+// heads that share a key head, and a stretch of the positions; its four warps take 32 of them at a time (16
+// where heads have 128 dimensions). Bound by latency: old keys and values are asked for before the kernel
+// ahead has finished, queries are rotated in the registers the tensor cores read, and the new key and value
+// never make the way through memory. A block is small enough to stand beside one of stream.cu.
+#include <algorithm>
+#include <bit>
+
 #include "backend/cuda/kernels/attention_decode.cuh"
+#include "backend/cuda/kernels/attention_join.cuh"
+#include "backend/cuda/kernels/attention_rotate.cuh"
 #include "backend/cuda/kernels/launch.cuh"
 
 namespace inferno::cuda {
@@ -12,250 +16,237 @@ namespace {
 
 using namespace decode;
 
-__device__ DecodePlace place_of(const DecodeCall& call) {
-  DecodePlace at;
-  const int groups = call.kv_heads * call.chunks, group = static_cast<int>(blockIdx.x) % groups;
-  at.row = static_cast<int>(blockIdx.x) / groups;
-  at.split = static_cast<int>(blockIdx.y);
-  at.kv_head = group / call.chunks;
-  at.chunk = group % call.chunks;
-  const int shared = call.heads / call.kv_heads;
-  at.first_head = at.kv_head * shared + at.chunk * most_heads;
-  at.heads = min(most_heads, (at.kv_head + 1) * shared - at.first_head);
-  at.own = call.map.positions[at.row];
-  at.first = call.map.first_visible(at.own);
-  const int count = at.own + 1 - at.first;
-  at.splits = min(call.splits, (count + stretch_least - 1) / stretch_least);
-  const int each = ((count + at.splits - 1) / at.splits + tile - 1) / tile * tile;
-  at.begin = at.first + at.split * each;
-  at.end = min(at.own + 1, at.begin + each);
-  return at;
-}
-
-// One head, rotated and normalized, to shared memory and, if `cached` is given, to the cache.
-template <int Dim>
-__device__ void rotate_head(const DecodeCall& call, const float* from, const float* gain, int position,
-                            __nv_bfloat16* to, __nv_bfloat16* cached, int lane) {
-  constexpr int each = Dim / 32;
-  float inverse = 1.0f;
-  if (call.normalizes) {
-    float square = 0.0f;
-#pragma unroll
-    for (int i = 0; i < each; ++i) square += from[lane + 32 * i] * from[lane + 32 * i];
-    inverse = rsqrtf(warp_sum(square) / static_cast<float>(Dim) + call.epsilon);
-  }
-  const auto value = [&](int i) { return __ldcg(from + i) * inverse * (call.normalizes ? gain[i] : 1.0f); };
-  const auto store = [&](int i, float x) {
-    const __nv_bfloat16 rounded = __float2bfloat16_rn(x);
-    to[i] = rounded;
-    if (cached != nullptr) cached[i] = rounded;
-  };
-  const float* cosines = call.table + std::int64_t{position} * 2 * call.half;
-  for (int i = lane; i < call.half; i += 32) {
-    const float a = value(i), b = value(call.half + i), c = cosines[i], s = cosines[call.half + i];
-    store(i, a * c - b * s);
-    store(call.half + i, b * c + a * s);
-  }
-  for (int i = 2 * call.half + lane; i < Dim; i += 32) store(i, value(i));
-}
-
-// Queries of the block's heads; the new key and value where the block has the new position.
-template <int Dim>
-__device__ void read_new(const DecodeCall& call, const DecodePlace& at, DecodeRoom<Dim>& room) {
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-  const float* row = call.qkv + std::int64_t{at.row} * (call.heads + 2 * call.kv_heads) * Dim;
-  for (int h = warp; h < most_heads; h += warps) {
-    if (h < at.heads) {
-      rotate_head<Dim>(call, row + (at.first_head + h) * Dim, call.q_norm, at.own, room.queries[h], nullptr,
-                       lane);
-    } else {
-      for (int i = lane; i < Dim; i += 32) room.queries[h][i] = __float2bfloat16_rn(0.0f);
-    }
-  }
-  if (at.end != at.own + 1) return;
-  const std::int64_t slot = (std::int64_t{call.slots[at.row]} * call.kv_heads + at.kv_head) * Dim;
-  if (warp == warps - 1) {
-    rotate_head<Dim>(call, row + (call.heads + at.kv_head) * Dim, call.k_norm, at.own, room.new_key,
-                     at.chunk == 0 ? call.keys + slot : nullptr, lane);
-  } else if (warp == warps - 2) {
-    const float* value = row + (call.heads + call.kv_heads + at.kv_head) * Dim;
-    for (int i = lane; i < Dim; i += 32) {
-      room.new_value[i] = __float2bfloat16_rn(__ldcg(value + i));
-      if (at.chunk == 0) call.values[slot + i] = room.new_value[i];
-    }
-  }
-}
-
-// A warp's tile: keys in registers as the tensor cores want them (lane (g, t): positions g and g + 8), values
-// on their way to shared memory. Positions that are not there, or are new, give zeros.
-template <int Dim>
-struct KeyTile {
-  uint4 keys[2][Dim / 32];
-
-  __device__ void fetch(const DecodeCall& call, const DecodePlace& at, int first, __nv_bfloat16* values,
-                        int lane) {
-    const int g = lane / 4, t = lane % 4;
-    const std::int64_t stride = std::int64_t{call.kv_heads} * Dim, offset = std::int64_t{at.kv_head} * Dim;
-    std::int64_t rows[2];
-    bool old[2];
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int position = first + g + 8 * i;
-      old[i] = position < min(at.end, at.own);
-      rows[i] = call.map.row(at.row, old[i] ? position : at.first) * stride + offset;
-#pragma unroll
-      for (int c = 0; c < Dim / 32; ++c) {
-        const auto* from = reinterpret_cast<const uint4*>(call.keys + rows[i] + 32 * c + 8 * t);
-        keys[i][c] = old[i] ? *from : make_uint4(0, 0, 0, 0);
-      }
-#pragma unroll
-      for (int c = 0; c < Dim / 32; ++c) {
-        copy_later(values + (g + 8 * i) * DecodeRoom<Dim>::value_row + 32 * c + 8 * t,
-                   call.values + rows[i] + 32 * c + 8 * t, old[i]);
-      }
-    }
-    close_copies();
-  }
-  // The new position, if it is one of the tile's.
-  __device__ void insert_new(const DecodePlace& at, const DecodeRoom<Dim>& room, int first,
-                             __nv_bfloat16* values, int lane) {
-    const int place = at.own - first;
-    if (place < 0 || place >= tile || at.end != at.own + 1) return;
-    if (lane / 4 == place % 8) {
-#pragma unroll
-      for (int c = 0; c < Dim / 32; ++c) {
-        const uint4 fresh = *reinterpret_cast<const uint4*>(room.new_key + 32 * c + 8 * (lane % 4));
-        if (place < 8) keys[0][c] = fresh;
-        if (place >= 8) keys[1][c] = fresh;
-      }
-    }
-    for (int i = lane; i < Dim; i += 32) values[place * DecodeRoom<Dim>::value_row + i] = room.new_value[i];
-    __syncwarp();
-  }
-};
-
-// Of the heads (rows) g; every lane has the same top, the sum is the lane's own part.
+// Of the heads (rows) g every lane has the same top, and its own part of the sum. Of dimensions 16 m + g and
+// 16 m + g + 8 it has heads 2 t and 2 t + 1: scores are computed as [heads, positions], which is how the
+// tensor cores want the weights for [dimensions, positions] * [positions, heads].
 template <int Dim>
 struct DecodeState {
+  static constexpr int tiles = DecodeShape<Dim>::tiles;
   float top = -INFINITY, sum = 0.0f;
-  float out[Dim / 8][4] = {};
+  float out[Dim / 16][4] = {};
 
-  __device__ void score(float (&scores)[4], const KeyTile<Dim>& keys,
-                        const uint4 (&queries)[Dim / 32]) const {
-    float s[2][4] = {};
+  // There are eight heads and sixteen rows. The others hold the same heads' other elements, so that a chunk's
+  // queries are four registers in order, with nothing to fill: two products, half of each is of use.
+  __device__ static void score(float (&scores)[tiles][4], const DecodeStep<Dim>& step,
+                               const uint4 (&queries)[Dim / 32]) {
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < 2 * tiles; ++i) {
+      float low[4] = {}, high[4] = {};
 #pragma unroll
       for (int c = 0; c < Dim / 32; ++c) {
-        multiply_add(s[i], queries[c].x, 0, queries[c].y, 0, keys.keys[i][c].x, keys.keys[i][c].y);
-        multiply_add(s[i], queries[c].z, 0, queries[c].w, 0, keys.keys[i][c].z, keys.keys[i][c].w);
+        const uint4 &q = queries[c], &k = step.keys[i][c];
+        multiply_add(low, q.x, q.z, q.y, q.w, k.x, k.y);
+        multiply_add(high, q.x, q.z, q.y, q.w, k.z, k.w);
       }
+      scores[i / 2][i % 2 * 2] = low[0] + high[2];
+      scores[i / 2][i % 2 * 2 + 1] = low[1] + high[3];
     }
-    scores[0] = s[0][0], scores[1] = s[0][1], scores[2] = s[1][0], scores[3] = s[1][1];
   }
-  __device__ void add(float (&scores)[4], float scale, int first, int end, const __nv_bfloat16* values,
-                      int lane) {
+  // Scores become weights. `there`: how many of the step's positions exist. What was summed is to be
+  // multiplied by the result.
+  __device__ float weigh(float (&scores)[tiles][4], float scale, int there, int lane) {
     float most = top;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int position = first + i / 2 * 8 + 2 * (lane % 4) + i % 2;
-      scores[i] = position < end ? scores[i] * scale : -INFINITY;
-      most = fmaxf(most, scores[i]);
+    for (int j = 0; j < tiles; ++j) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int place = 16 * j + i / 2 * 8 + 2 * (lane % 4) + i % 2;
+        scores[j][i] = place < there ? scores[j][i] * scale : -INFINITY;
+        most = fmaxf(most, scores[j][i]);
+      }
     }
     most = fmaxf(most, __shfl_xor_sync(full_warp, most, 1));
     most = fmaxf(most, __shfl_xor_sync(full_warp, most, 2));
-    const float shrink = __expf(top - most);
+    const float shrink = exp2_of(top - most);
     top = most;
     sum *= shrink;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      scores[i] = __expf(scores[i] - most);
-      sum += scores[i];
+    for (int j = 0; j < tiles; ++j) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        scores[j][i] = exp2_of(scores[j][i] - most);
+        sum += scores[j][i];
+      }
     }
-    const std::uint32_t low = packed(scores[0], scores[1]), high = packed(scores[2], scores[3]);
+    return shrink;
+  }
+  __device__ void shrink_sums(float shrink, int lane) {
+    const float even = __shfl_sync(full_warp, shrink, lane % 4 * 8);
+    const float odd = __shfl_sync(full_warp, shrink, lane % 4 * 8 + 4);
 #pragma unroll
-    for (int j = 0; j < Dim / 8; j += 2) {
-      std::uint32_t v[4];  // positions 0 to 7 and 8 to 15 of dimensions 8 j, then of 8 j + 8
-      load_matrices_transposed(v, values + (lane % 16) * DecodeRoom<Dim>::value_row + 8 * j + lane / 16 * 8);
+    for (int m = 0; m < Dim / 16; ++m) {
+      out[m][0] *= even, out[m][1] *= odd;
+      out[m][2] *= even, out[m][3] *= odd;
+    }
+  }
+  __device__ void add(const float (&weights)[tiles][4], __nv_bfloat16* values, int lane) {
 #pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        out[j + i][0] *= shrink;
-        out[j + i][1] *= shrink;
-        multiply_add(out[j + i], low, 0, high, 0, v[2 * i], v[2 * i + 1]);
+    for (int j = 0; j < tiles; ++j) {
+      const std::uint32_t low = packed(weights[j][0], weights[j][1]);
+      const std::uint32_t high = packed(weights[j][2], weights[j][3]);
+#pragma unroll
+      for (int m = 0; m < Dim / 16; ++m) {
+        std::uint32_t v[4];  // dimensions 0 to 7 and 8 to 15, positions 0 to 7 and 8 to 15
+        load_matrices_transposed(
+            v, value_chunk<Dim>(values, 16 * j + lane % 8 + lane / 16 * 8, 2 * m + lane / 8 % 2));
+        multiply_add(out[m], v[0], v[1], v[2], v[3], low, high);
+      }
+    }
+  }
+  __device__ void leave(DecodeRoom<Dim>& room, int warp, int lane) {
+    sum += __shfl_xor_sync(full_warp, sum, 1);
+    sum += __shfl_xor_sync(full_warp, sum, 2);
+    if (lane % 4 == 0) room.tops[warp][lane / 4] = {top, sum};
+    wait_for_copies<0>();  // even a warp without positions has asked for zeros
+    __syncwarp();          // results take the place of values
+#pragma unroll
+    for (int m = 0; m < Dim / 16; ++m) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int head = lane % 4 * 2 + i % 2, d = 16 * m + i / 2 * 8 + lane / 4;
+        *result_at<Dim>(room.of_warp[warp].results, head, d) = out[m][i];
       }
     }
   }
 };
 
 template <int Dim>
-__device__ void attend_tiles_of_warp(const DecodeCall& call, const DecodePlace& at, DecodeRoom<Dim>& room,
-                                     KeyTile<Dim>& keys, int warp, int lane) {
-  uint4 queries[Dim / 32];
-#pragma unroll
-  for (int c = 0; c < Dim / 32; ++c) {
-    queries[c] = *reinterpret_cast<const uint4*>(&room.queries[lane / 4][32 * c + 8 * (lane % 4)]);
-  }
+__device__ void attend_warp(const DecodeCall& call, const DecodePlace& at, DecodeRoom<Dim>& room,
+                            DecodeStep<Dim>& step, const uint4 (&queries)[Dim / 32]) {
+  constexpr int pass = DecodeShape<Dim>::pass;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  __nv_bfloat16* values = room.of_warp[warp].values;
   DecodeState<Dim> state;
-  int buffer = 0;
-  for (int first = at.begin + warp * tile; first < at.end; first += warps * tile, buffer ^= 1) {
-    __nv_bfloat16* values = room.of_warp[warp].values[buffer][0];
+  const int begin = at.begin + warp * DecodeShape<Dim>::step;
+  for (int first = begin; first < at.end; first += pass) {
+    const bool another = first + pass < at.end;
+    int lane = static_cast<int>(threadIdx.x) % 32;
+    asm volatile("" : "+r"(lane));  // addresses are made anew: all of them would not fit into registers
+    step.insert_key(at, room, first, lane);
+    float weights[DecodeState<Dim>::tiles][4];
+    state.score(weights, step, queries);
+    if (another) {
+      step.find(call, at, first + pass, lane);
+      step.fetch_keys(call, at, lane);
+    }
+    const float shrink = state.weigh(weights, call.scale, at.end - first, lane);
+    if (first != begin) state.shrink_sums(shrink, lane);
     wait_for_copies<0>();
     __syncwarp();
-    keys.insert_new(at, room, first, values, lane);
-    float scores[4];
-    state.score(scores, keys, queries);
-    const int next = first + warps * tile;
-    if (next < at.end) keys.fetch(call, at, next, room.of_warp[warp].values[buffer ^ 1][0], lane);
-    state.add(scores, call.scale, first, at.end, values, lane);
+    step.insert_value(at, room, first, values, lane);
+    state.add(weights, values, lane);
+    if (another) {
+      __syncwarp();
+      step.fetch_values(call, at, values, lane);
+    }
   }
-  state.sum += __shfl_xor_sync(full_warp, state.sum, 1);
-  state.sum += __shfl_xor_sync(full_warp, state.sum, 2);
-  __syncwarp();  // results take the place of values
-  float* to = room.of_warp[warp].results[lane / 4];
-#pragma unroll
-  for (int j = 0; j < Dim / 8; ++j) {
-    to[8 * j + 2 * (lane % 4)] = state.out[j][0];
-    to[8 * j + 2 * (lane % 4) + 1] = state.out[j][1];
+  state.leave(room, warp, static_cast<int>(threadIdx.x) % 32);
+}
+
+template <int Dim, bool clusters>
+__global__ void __launch_bounds__(32 * warps, 4) decode_kernel(const __grid_constant__ DecodeCall call) {
+  __shared__ __align__(16) DecodeRoom<Dim> room;
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
+  let_next_start();
+  if (clusters && call.splits > 1) cluster_arrive();  // waited for before anything is sent
+  // Positions and tables were uploaded before the step began, and older keys and values are from other steps.
+  const DecodePlace at = place_of<Dim>(call);
+  if (at.idle()) {
+    if (clusters && call.splits > 1) cluster_wait();
+    return;  // without waiting: those who work do, so this kernel ends after the one before it all the same
   }
-  if (lane % 4 == 0) {
-    to[Dim] = state.top;
-    to[Dim + 1] = state.sum;
+  if (thread == 0) room.place = at;
+  const int begin = at.begin + warp * DecodeShape<Dim>::step;
+  DecodeStep<Dim> step;
+  fetch_angles<Dim>(call, at, room);
+  step.find(call, at, begin, lane);
+  step.fetch_keys(call, at, lane);
+  step.fetch_values(call, at, room.of_warp[warp].values, lane);
+  const float sink = sink_of<Dim>(call, at, thread);
+  wait_for_previous();
+  uint4 queries[Dim / 32];
+  read_queries<Dim>(queries, call, at, room);
+  attend_warp<Dim>(call, at, room, step, queries);
+  if (clusters && call.splits > 1) cluster_wait();
+  __syncthreads();
+  const DecodePlace& place = room.place;
+  if (place.splits * place.clusters == 1) return write_alone<Dim>(call, place, room, sink);
+  if constexpr (clusters) {
+    write_in_cluster<Dim>(call, place, room, sink);
+  } else {
+    write_if_last<Dim>(call, place, room);
   }
 }
 
+struct Cut {
+  int splits = 1, clusters = 1;
+};
+
+// How many blocks share a context, by what was fastest: no more than two for each multiprocessor, or four
+// before one block has a whole context to itself. Fixed for a shape and a table's size, so that a recorded
+// graph stays valid while sequences grow; blocks without a stretch end at once.
+Cut cut_for(const Queue& queue, const AttentionCall& call, std::int64_t blocks, std::int64_t most) {
+  const std::int64_t capacity = std::int64_t{call.group.block_table.cols} * call.step.block_size;
+  const std::int64_t longest =
+      call.spec.window > 0 ? std::min<std::int64_t>(capacity, call.spec.window) : capacity;
+  const int pass = call.spec.head_dim == 64 ? DecodeShape<64>::pass : DecodeShape<128>::pass;
+  const std::int64_t processors = queue.multiprocessors;
+  Cut cut;
+  while (2 * cut.splits <= most && cut.splits * pass < longest &&
+         2 * cut.splits * blocks <= (cut.splits == 1 ? 4 : 2) * processors) {
+    cut.splits *= 2;
+  }
+  if (cut.splits == 1) return cut;
+  // More than one for long contexts alone, and only while multiprocessors are idle.
+  const std::int64_t clusters =
+      std::clamp<std::int64_t>(processors / (blocks * cut.splits), 1, most_clusters);
+  cut.clusters = static_cast<int>(std::clamp<std::int64_t>(longest / (2 * cut.splits * pass), 1, clusters));
+  return cut;
+}
+
 template <int Dim>
-__global__ void __launch_bounds__(32 * warps) decode_kernel(const __grid_constant__ DecodeCall call) {
-  __shared__ __align__(16) DecodeRoom<Dim> room;
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-  let_next_start();
-  // Positions and tables were uploaded before the step began, and older keys and values are from other steps.
-  const DecodePlace at = place_of(call);
-  const bool idle = at.split >= at.splits;
-  KeyTile<Dim> keys;
-  if (!idle && at.begin + warp * tile < at.end) {
-    keys.fetch(call, at, at.begin + warp * tile, room.of_warp[warp].values[0][0], lane);
-  }
-  wait_for_previous();
-  if (idle) return;
-  read_new<Dim>(call, at, room);
-  __syncthreads();
-  attend_tiles_of_warp<Dim>(call, at, room, keys, warp, lane);
-  __syncthreads();
-  constexpr std::int64_t floats = most_heads * (Dim + 2);
-  if (at.splits == 1) {
-    return write_out<Dim>(call, at, room, room.of_warp[0].results[0], DecodeRoom<Dim>::result_stride, warps);
-  }
-  float* all = call.partial + std::int64_t{blockIdx.x} * call.splits * floats;
-  if (leave_share<Dim>(call, at, room, all + at.split * floats)) {
-    write_out<Dim>(call, at, room, all, floats, at.splits);
-  }
+void launch_decode(const Queue& queue, const DecodeCall& call, std::int64_t blocks) {
+  Shape shape = {.grid = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(call.splits),
+                              static_cast<unsigned>(call.clusters)),
+                 .threads = 32 * warps};
+  if (queue.largest_cluster == 1) return launch(queue, shape, decode_kernel<Dim, false>, call);
+  shape.cluster = static_cast<unsigned>(call.splits);
+  launch(queue, shape, decode_kernel<Dim, true>, call);
+}
+
+// Whether the device can place clusters of so many blocks is for it to say.
+template <int Dim>
+bool runs_in_clusters(unsigned blocks) {
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim = {.x = 1, .y = blocks, .z = 1};
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(1, blocks);
+  config.blockDim = dim3(32 * warps);
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  int clusters = 0;
+  const auto kernel = decode_kernel<Dim, true>;
+  const bool answered = cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess;
+  if (!answered) cudaGetLastError();  // no clusters here is no error
+  return answered && clusters > 0;
 }
 
 }  // namespace
 
+int largest_decode_cluster() {
+  unsigned blocks = 1;
+  while (2 * blocks <= most_cluster && runs_in_clusters<64>(2 * blocks) &&
+         runs_in_clusters<128>(2 * blocks)) {
+    blocks *= 2;
+  }
+  return static_cast<int>(blocks);
+}
+
 bool takes_decode(const AttentionSpec& spec, Matrix rope_table, const StepInputs& step, DType cache) {
   return cache == DType::bf16 && (spec.head_dim == 64 || spec.head_dim == 128) &&
-         step.tokens.rows == step.context_len.rows && rope_table.cols <= spec.head_dim;
+         step.tokens.rows == step.context_len.rows && rope_table.cols <= spec.head_dim &&
+         std::has_single_bit(static_cast<unsigned>(step.block_size));
 }
 
 void attend_decode(const Queue& queue, Matrix out, Matrix qkv, Matrix rope_table, const AttentionCall& call,
@@ -263,17 +254,15 @@ void attend_decode(const Queue& queue, Matrix out, Matrix qkv, Matrix rope_table
   const AttentionSpec& spec = call.spec;
   const int shared = spec.heads / spec.kv_heads, chunks = (shared + most_heads - 1) / most_heads;
   const std::int64_t blocks = std::int64_t{out.rows} * spec.kv_heads * chunks;
-  const std::int64_t most = std::int64_t{call.group.block_table.cols} * call.step.block_size;
-  const std::int64_t longest = spec.window > 0 ? std::min<std::int64_t>(most, spec.window) : most;
-  const std::int64_t useful = (longest + stretch_least - 1) / stretch_least;
-  const std::int64_t wanted = (4 * queue.multiprocessors + blocks - 1) / blocks;
-  const std::int64_t fits = scratch.partial_floats / (blocks * most_heads * (spec.head_dim + 2));
-  const std::int64_t splits =
-      blocks > scratch.ticket_count
-          ? 1
-          : std::clamp<std::int64_t>(std::min({wanted, useful, fits}), 1, attend_most_splits);
-  const DecodeCall what = {.map = cache_map(call),
-                           .out = elements_of(out),
+  // What meets in global memory must fit into what there is of it.
+  const std::int64_t part_floats = parts * (spec.head_dim / 2 + 4);
+  const std::int64_t fits =
+      blocks * most_cluster > scratch.ticket_count ? 1 : scratch.partial_floats / (blocks * part_floats);
+  const bool in_clusters = queue.largest_cluster > 1;
+  Cut cut = cut_for(queue, call, blocks,
+                    in_clusters ? queue.largest_cluster : std::min<std::int64_t>(attend_most_splits, fits));
+  cut.clusters = in_clusters ? static_cast<int>(std::clamp<std::int64_t>(fits, 1, cut.clusters)) : 1;
+  const DecodeCall what = {.out = elements_of(out),
                            .qkv = floats_of(qkv),
                            .table = floats_of(rope_table),
                            .q_norm = floats_of(call.weights.q_norm),
@@ -282,20 +271,24 @@ void attend_decode(const Queue& queue, Matrix out, Matrix qkv, Matrix rope_table
                            .keys = reinterpret_cast<__nv_bfloat16*>(call.cache.keys.data),
                            .values = reinterpret_cast<__nv_bfloat16*>(call.cache.values.data),
                            .slots = integers_of(call.group.slots),
+                           .positions = integers_of(call.step.positions),
+                           .block_table = integers_of(call.group.block_table),
+                           .table_cols = call.group.block_table.cols,
+                           .block_shift = std::countr_zero(static_cast<unsigned>(call.step.block_size)),
+                           .window = spec.window,
                            .heads = spec.heads,
                            .kv_heads = spec.kv_heads,
                            .half = rope_table ? rope_table.cols / 2 : 0,
                            .chunks = chunks,
-                           .splits = static_cast<int>(splits),
-                           .scale = spec.scale,
+                           .splits = cut.splits,
+                           .clusters = cut.clusters,
+                           .scale = spec.scale * log2_e,
                            .epsilon = call.weights.norm_epsilon,
                            .normalizes = spec.qk_norm,
                            .partial = scratch.partial,
                            .tickets = scratch.tickets};
-  const Shape shape = {.grid = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(splits)),
-                       .threads = 32 * warps};
-  if (spec.head_dim == 64) return launch(queue, shape, decode_kernel<64>, what);
-  launch(queue, shape, decode_kernel<128>, what);
+  if (spec.head_dim == 64) return launch_decode<64>(queue, what, blocks);
+  launch_decode<128>(queue, what, blocks);
 }
 
 }  // namespace inferno::cuda

@@ -1,132 +1,181 @@
-// What attention_decode.cu works on, and how the results of its warps, then those of its blocks, become one.
+// What attention_decode.cu works on: its arguments, a block's share of them, its shared memory, and the way
+// of keys and values there.
 #pragma once
 
 #include <cuda_bf16.h>
 
-#include "backend/cuda/device/cache_rows.cuh"
 #include "backend/cuda/device/elements.cuh"
+#include "backend/cuda/device/mma.cuh"
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/kernels.h"
 
 namespace inferno::cuda::decode {
 
-constexpr int warps = 4, tile = 16, most_heads = 8, stretch_least = 128;
+constexpr int warps = 4, most_heads = 8, most_cluster = 8, most_clusters = 8;
+constexpr float log2_e = 1.4426950408889634f;
 
 struct DecodeCall {
-  CacheMap map;
   Elements out;
   const float* qkv;
   const float *table, *q_norm, *k_norm, *sinks;
   __nv_bfloat16 *keys, *values;
-  const std::int32_t* slots;
-  int heads, kv_heads, half, chunks, splits;  // half: of the dimensions that rotate
+  const std::int32_t *slots, *positions, *block_table;
+  int table_cols, block_shift, window;
+  int heads, kv_heads, half, chunks;  // half: of the dimensions that rotate
+  int splits, clusters;               // blocks of a cluster, a power of two; clusters for a group of heads
   float scale, epsilon;
   bool normalizes;
   float* partial;
   std::uint32_t* tickets;
 };
 
+// Every warp takes `step` positions at a time: its keys are 32 registers of each lane, its values 4 KB.
+template <int Dim>
+struct DecodeShape {
+  static constexpr int tiles = 128 / Dim;  // of 16 positions
+  static constexpr int step = 16 * tiles, pass = warps * step;
+};
+
+// Stretches: `splits` for each of `clusters` that have something to do.
+struct DecodePlace {
+  int row, kv_head, first_head, heads, chunk, splits, clusters, own, begin, end;
+
+  __device__ static int split() { return static_cast<int>(blockIdx.y); }
+  __device__ static int cluster() { return static_cast<int>(blockIdx.z); }
+  __device__ bool idle() const { return split() >= splits || cluster() >= clusters; }
+};
+
+// What a block found for half the dimensions of a head: sums of values under weights of 2^(score - top).
+template <int Dim>
+struct Part {
+  float values[Dim / 2];
+  float top, sum, unused[2];
+};
+constexpr int parts = 2 * most_heads;
+
 template <int Dim>
 struct DecodeRoom {
-  static constexpr int value_row = Dim + 8;  // padded, so that transposed loads meet no bank twice
   union OfWarp {
-    __nv_bfloat16 values[2][tile][value_row];
-    float results[most_heads][Dim + 2];  // values, then the largest score and the sum of weights
+    __nv_bfloat16 values[DecodeShape<Dim>::step * Dim];
+    float results[most_heads * Dim];
   };
-  static constexpr std::int64_t result_stride = sizeof(OfWarp) / sizeof(float);
   OfWarp of_warp[warps];
-  __nv_bfloat16 queries[most_heads][Dim + 8];
+  Part<Dim> received[parts];       // from the blocks of the cluster
+  float2 tops[warps][most_heads];  // the largest score and the sum of weights
   __nv_bfloat16 new_key[Dim], new_value[Dim];
-  float shares[most_heads][attend_most_splits + 1];
+  float angles[Dim];
+  DecodePlace place;  // for the end: registers are short in between
   bool last;
 };
 
-struct DecodePlace {
-  int row, kv_head, first_head, heads, chunk, split, splits, own, first, begin, end;
-};
-
-// How much each of `count` results (`stride` floats apart) counts for a head, and their sum: a warp for each
-// head. With the sink when these are the last.
 template <int Dim>
-__device__ void weigh(const float* results, std::int64_t stride, int count, const float* sink,
-                      DecodeRoom<Dim>& room, int head, int lane) {
-  const float* own = results + head * (Dim + 2);
-  const float top = lane < count ? own[lane * stride + Dim] : -INFINITY;
-  const float sum = lane < count ? own[lane * stride + Dim + 1] : 0.0f;
-  float most = warp_max(top);
-  if (sink != nullptr) most = fmaxf(most, *sink);
-  const float share = top == -INFINITY ? 0.0f : expf(top - most);
-  float total = warp_sum(share * sum);
-  if (sink != nullptr) total += expf(*sink - most);
-  room.shares[head][lane] = share;
-  if (lane == 0) room.shares[head][attend_most_splits] = total;
+__device__ DecodePlace place_of(const DecodeCall& call) {
+  DecodePlace at;
+  const int groups = call.kv_heads * call.chunks, group = static_cast<int>(blockIdx.x) % groups;
+  at.row = static_cast<int>(blockIdx.x) / groups;
+  at.own = call.positions[at.row];
+  at.kv_head = group / call.chunks;
+  at.chunk = group % call.chunks;
+  const int shared = call.heads / call.kv_heads;
+  at.first_head = at.kv_head * shared + at.chunk * most_heads;
+  at.heads = min(most_heads, (at.kv_head + 1) * shared - at.first_head);
+  const int first = call.window > 0 ? max(0, at.own - call.window + 1) : 0;
+  const int count = at.own + 1 - first,
+            passes = (count + DecodeShape<Dim>::pass - 1) / DecodeShape<Dim>::pass;
+  // A power of two, so that heads are dealt evenly. A second cluster costs a way through global memory, which
+  // is worth four to eight passes. Nobody's stretch is empty: positions are more than stretches squared.
+  at.splits = min(call.splits, 1 << (32 - __clz(passes - 1)));
+  const bool is_long = passes > call.splits * (call.clusters > 2 ? 4 : 8);
+  at.clusters = is_long ? min(call.clusters, passes / (2 * call.splits)) : 1;
+  const int stretches = at.splits * at.clusters, each = (count + stretches - 1) / stretches;
+  at.begin = first + (at.cluster() * at.splits + at.split()) * each;
+  at.end = min(at.own + 1, at.begin + each);
+  return at;
 }
 
+// Where a chunk of eight elements of a row of values lies, so that no bank is met twice by the eight rows
+// that a transposed load reads.
 template <int Dim>
-__device__ float weighted(const float* results, std::int64_t stride, int count, const DecodeRoom<Dim>& room,
-                          int head, int d) {
-  float sum = 0.0f;
-#pragma unroll 8
-  for (int i = 0; i < count; ++i) {
-    sum += room.shares[head][i] * results[i * stride + head * (Dim + 2) + d];
-  }
-  return sum;
+__device__ __nv_bfloat16* value_chunk(__nv_bfloat16* values, int row, int chunk) {
+  return values + row * Dim + (((chunk & 7) ^ (row & 7)) + (chunk & 8)) * 8;
 }
 
+// Likewise dimension d (a multiple of four when four are read at once) of a head's results.
 template <int Dim>
-__device__ void write_out(const DecodeCall& call, const DecodePlace& at, DecodeRoom<Dim>& room,
-                          const float* results, std::int64_t stride, int count) {
-  const int thread = static_cast<int>(threadIdx.x);
-  for (int h = thread / 32; h < at.heads; h += warps) {
-    const float* sink = call.sinks == nullptr ? nullptr : call.sinks + at.first_head + h;
-    weigh<Dim>(results, stride, count, sink, room, h, thread % 32);
-  }
-  __syncthreads();
-  for (int i = thread; i < at.heads * Dim; i += 32 * warps) {
-    const int h = i / Dim, d = i % Dim;
-    const float value = weighted<Dim>(results, stride, count, room, h, d);
-    call.out.put((std::int64_t{at.row} * call.heads + at.first_head + h) * Dim + d,
-                 value / room.shares[h][attend_most_splits]);
-  }
+__device__ float* result_at(float* results, int head, int d) {
+  return results + head * Dim + (d ^ (head / 2 % 4 * 8));
 }
 
-// This block's share to scratch memory; true for the one that comes last, which then sees all of them.
+// A warp's step of keys in registers as the tensor cores want them (lane (g, t): positions g, g + 8, ...),
+// and its values, on their way to shared memory. Positions that are not there, or are new, give zeros.
 template <int Dim>
-__device__ bool leave_share(const DecodeCall& call, const DecodePlace& at, DecodeRoom<Dim>& room,
-                            float* mine) {
-  const int thread = static_cast<int>(threadIdx.x);
-  const float* results = room.of_warp[0].results[0];
-  constexpr std::int64_t stride = DecodeRoom<Dim>::result_stride;
-  for (int h = thread / 32; h < at.heads; h += warps) {
-    const float* own = results + h * (Dim + 2);
-    float most = -INFINITY, sum = 0.0f;
-    for (int w = 0; w < warps; ++w) most = fmaxf(most, own[w * stride + Dim]);
-    for (int w = 0; w < warps; ++w) {
-      const float top = own[w * stride + Dim];
-      const float share = top == -INFINITY ? 0.0f : expf(top - most);
-      sum += share * own[w * stride + Dim + 1];
-      if (thread % 32 == w) room.shares[h][w] = share;
+struct DecodeStep {
+  static constexpr int rows = 2 * DecodeShape<Dim>::tiles, chunks = Dim / 32;
+  uint4 keys[rows][chunks];
+  std::int32_t at_row[rows];
+  int old;  // how many of the warp's positions, from its first on, are in the cache
+
+  __device__ static std::int32_t row_of(const DecodeCall& call, const DecodePlace& at, int position) {
+    const std::int32_t* table = call.block_table + std::int64_t{at.row} * call.table_cols;
+    return (table[position >> call.block_shift] << call.block_shift) +
+           (position & ((1 << call.block_shift) - 1));
+  }
+  __device__ static const uint4* place_in(const __nv_bfloat16* cache, const DecodeCall& call, int kv_head,
+                                          std::int32_t row) {
+    return reinterpret_cast<const uint4*>(cache + kv_head * Dim + std::int64_t{row} * (call.kv_heads * Dim));
+  }
+
+  __device__ void find(const DecodeCall& call, const DecodePlace& at, int first, int lane) {
+    old = min(at.end, at.own) - first;
+#pragma unroll
+    for (int i = 0; i < rows; ++i) at_row[i] = row_of(call, at, min(first + lane / 4 + 8 * i, at.own));
+  }
+  __device__ void fetch_keys(const DecodeCall& call, const DecodePlace& at, int lane) {
+#pragma unroll
+    for (int i = 0; i < rows; ++i) {
+      const uint4* from = place_in(call.keys, call, at.kv_head, at_row[i]) + lane % 4;
+#pragma unroll
+      for (int c = 0; c < chunks; ++c) {
+        keys[i][c] = lane / 4 + 8 * i < old ? from[4 * c] : make_uint4(0, 0, 0, 0);
+      }
+    }
+  }
+  __device__ void fetch_values(const DecodeCall& call, const DecodePlace& at, __nv_bfloat16* values,
+                               int lane) const {
+#pragma unroll
+    for (int i = 0; i < rows; ++i) {
+      const int row = lane / 4 + 8 * i;
+      const uint4* from = place_in(call.values, call, at.kv_head, at_row[i]) + lane % 4;
+#pragma unroll
+      for (int c = 0; c < chunks; ++c) {
+        copy_later(value_chunk<Dim>(values, row, 4 * c + lane % 4), from + 4 * c, row < old);
+      }
+    }
+    close_copies();
+  }
+  // The new position, if it is one of the warp's `step` from `first` on.
+  __device__ static bool has_new(const DecodePlace& at, int first) {
+    return at.own - first < DecodeShape<Dim>::step && at.end == at.own + 1;
+  }
+  __device__ void insert_key(const DecodePlace& at, const DecodeRoom<Dim>& room, int first, int lane) {
+    if (!has_new(at, first)) return;
+    const auto* key = reinterpret_cast<const uint4*>(room.new_key);
+#pragma unroll
+    for (int i = 0; i < rows; ++i) {
+      if (lane / 4 + 8 * i != at.own - first) continue;
+#pragma unroll
+      for (int c = 0; c < chunks; ++c) keys[i][c] = key[4 * c + lane % 4];
+    }
+  }
+  __device__ static void insert_value(const DecodePlace& at, const DecodeRoom<Dim>& room, int first,
+                                      __nv_bfloat16* values, int lane) {
+    if (!has_new(at, first)) return;
+    if (lane < Dim / 8) {
+      *reinterpret_cast<uint4*>(value_chunk<Dim>(values, at.own - first, lane)) =
+          reinterpret_cast<const uint4*>(room.new_value)[lane];
     }
     __syncwarp();
-    for (int d = thread % 32; d < Dim; d += 32) {
-      float value = 0.0f;
-      for (int w = 0; w < warps; ++w) value += room.shares[h][w] * own[w * stride + d];
-      __stcg(mine + h * (Dim + 2) + d, value);
-    }
-    if (thread % 32 == 0) {
-      __stcg(mine + h * (Dim + 2) + Dim, most);
-      __stcg(mine + h * (Dim + 2) + Dim + 1, sum);
-    }
   }
-  __threadfence();
-  __syncthreads();
-  if (thread == 0) {
-    const auto others = static_cast<std::uint32_t>(at.splits - 1);
-    room.last = atomicInc(&call.tickets[blockIdx.x], others) == others;  // wraps to zero for the next launch
-    __threadfence();
-  }
-  __syncthreads();
-  return room.last;
-}
+};
 
 }  // namespace inferno::cuda::decode

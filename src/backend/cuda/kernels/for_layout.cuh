@@ -1,4 +1,4 @@
-// From a weight's format and layout at run time to a type that decodes it: the only place that lists them.
+// From a weight's format and layout at run time to its reader: the only place that lists them.
 #pragma once
 
 #include "backend/cuda/device/layouts.cuh"
@@ -7,13 +7,20 @@
 namespace inferno::cuda {
 
 template <class Visitor>
+void for_tiles(const WeightView& weight, Visitor&& visitor) {
+  const auto visit_chunks = [&]<class C>(C) { visitor(Tiled<C>{weight.data, weight.tile_bytes}); };
+  if (weight.format == WeightFormat::bf16) return visit_chunks(Chunk16Bit<WeightFormat::bf16>{});
+  if (weight.format == WeightFormat::f16) return visit_chunks(Chunk16Bit<WeightFormat::f16>{});
+  if (weight.format == WeightFormat::q8_0) return visit_chunks(ChunkQ8_0{});
+  if (weight.format == WeightFormat::q4_k) return visit_chunks(ChunkQ4_K{});
+  visit_chunks(ChunkMxfp4{});
+}
+
+template <class Visitor>
 void for_layout(const WeightView& weight, Visitor&& visitor) {
-  if (weight.layout == Layout::split) {
-    if (weight.format == WeightFormat::q8_0) return visitor(SplitQ8_0{weight.cols});
-    if (weight.format == WeightFormat::q6_k) return visitor(SplitQ6_K{weight.cols});
-    return visitor(SplitMxfp4{weight.cols});
-  }
-  visit(weight.format, [&]<Block B>(B) { visitor(Stored<B>{}); });
+  if (weight.layout == Layout::tiled) return for_tiles(weight, visitor);
+  if (weight.layout == Layout::split) return visitor(SplitQ6_K{weight.cols, weight.data, weight.row_bytes});
+  visit(weight.format, [&]<Block B>(B) { visitor(Stored<B>{weight.data, weight.row_bytes}); });
 }
 
 }  // namespace inferno::cuda

@@ -1,9 +1,11 @@
-// Products of many tokens: bf16 activations times bf16 weights on tensor cores (mma.sync), float sums. A
-// block computes 128 tokens x 128 weight rows; eight warps take 64 x 32 each. Columns stream through three
-// stages of 64 in shared memory, written by cp.async; rows are 128 bytes there, their eight chunks of 16
-// bytes exchanged by the row's number, so that the eight rows an ldmatrix reads lie in different banks.
+// Products of many tokens, except on Hopper (gemm_hopper.cu): bf16 activations times bf16 weights on tensor
+// cores (mma.sync), float sums. A block computes 128 tokens x 128 weight rows; eight warps take 64 x 32 each.
+// Columns stream through three stages of 64 in shared memory, a chunk of the weights' tiles, written by
+// cp.async; rows are 128 bytes there, their eight chunks of 16 bytes exchanged by the row's number, so that
+// the eight rows an ldmatrix reads lie in different banks.
 #include "backend/cuda/device/elements.cuh"
 #include "backend/cuda/device/mma.cuh"
+#include "backend/cuda/device/tiles.cuh"
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/kernels/launch.cuh"
 
@@ -13,6 +15,8 @@ namespace {
 constexpr int tile = gemm_rows, depth = 64, stages = 3, threads = 256;
 constexpr int tile_bytes = tile * depth * 2;
 constexpr int shared_bytes = stages * 2 * tile_bytes;
+constexpr int chunk_bytes = tiles::chunk_of(WeightFormat::bf16).bytes;
+static_assert(tiles::chunk_of(WeightFormat::bf16).cols == depth);
 constexpr int copies = tile * 8 / threads;  // 16-byte chunks a thread copies of each operand
 
 struct GemmArguments {
@@ -49,8 +53,10 @@ class Loader {
       : cols_(call.cols), room_(room) {
     const int thread = static_cast<int>(threadIdx.x);
     const int first_row = static_cast<int>(blockIdx.x) * tile;
-    const std::int64_t row_bytes = std::int64_t{call.cols} * 2;
-    const std::byte* weight = call.weight + (rows.expert - call.first_expert) * (call.rows * row_bytes);
+    const std::int64_t token_bytes = std::int64_t{call.cols} * 2;
+    const std::int64_t eight_rows = tiles::tile_bytes(WeightFormat::bf16, call.cols);
+    const std::int64_t expert_tiles = tiles::padded_rows(call.rows) / tiles::tile_rows;
+    const std::byte* weight = call.weight + (rows.expert - call.first_expert) * expert_tiles * eight_rows;
     chunk_ = thread % 8;
 #pragma unroll
     for (int i = 0; i < copies; ++i) {
@@ -58,8 +64,11 @@ class Loader {
       has_token_[i] = r < rows.count;
       has_row_[i] = first_row + r < call.rows;
       const int token = rows.first + (has_token_[i] ? r : 0);
-      tokens_[i] = call.in + (call.gather == nullptr ? token : call.gather[token]) * row_bytes + chunk_ * 16;
-      rows_[i] = weight + (has_row_[i] ? first_row + r : 0) * row_bytes + chunk_ * 16;
+      tokens_[i] =
+          call.in + (call.gather == nullptr ? token : call.gather[token]) * token_bytes + chunk_ * 16;
+      const int row = has_row_[i] ? first_row + r : 0;
+      rows_[i] =
+          weight + row / tiles::tile_rows * eight_rows + tiles::run_16_bit(row % tiles::tile_rows, chunk_);
     }
   }
 
@@ -72,7 +81,7 @@ class Loader {
     for (int i = 0; i < copies; ++i) {
       const int at = swizzled(static_cast<int>(threadIdx.x) / 8 + i * (threads / 8), chunk_);
       copy_later(to + at, tokens_[i] + offset, inside && has_token_[i]);
-      copy_later(to + tile_bytes + at, rows_[i] + offset, inside && has_row_[i]);
+      copy_later(to + tile_bytes + at, rows_[i] + std::int64_t{step} * chunk_bytes, has_row_[i]);
     }
   }
 
@@ -167,6 +176,7 @@ __global__ void __launch_bounds__(threads, 2) gemm_kernel(const __grid_constant_
 }  // namespace
 
 void gemm(const Queue& queue, const GemmCall& call) {
+  if (queue.warp_groups) return gemm_hopper(queue, call);
   const Sorted* sorted = call.sorted;
   const GemmArguments arguments = {.in = call.in.data,
                                    .weight = call.weight,

@@ -7,22 +7,22 @@ namespace {
 using Start = void (*)(const Queue&, const GemvCall&, GemvMode, int);
 
 Start start_of(const WeightView& weight) {
-  const bool split = weight.layout == Layout::split;
-  if (split && weight.format == WeightFormat::q8_0) return gemv_q8_0;
-  if (split && weight.format == WeightFormat::mxfp4) return gemv_mxfp4;
-  if (weight.format == WeightFormat::bf16 && weight.cols % 8 == 0) return gemv_bf16;
-  if (weight.format == WeightFormat::f16 && weight.cols % 8 == 0) return gemv_f16;
-  if (split && weight.format == WeightFormat::q6_k) return gemv_q6_k;
+  if (weight.layout != fast_layout(weight.format) || weight.cols % 8 != 0) return nullptr;
+  if (weight.format == WeightFormat::bf16) return gemv_bf16;
+  if (weight.format == WeightFormat::f16) return gemv_f16;
+  if (weight.format == WeightFormat::q8_0) return gemv_q8_0;
+  if (weight.format == WeightFormat::mxfp4) return gemv_mxfp4;
   if (weight.format == WeightFormat::q4_k) return gemv_q4_k;
   if (weight.format == WeightFormat::q5_k) return gemv_q5_k;
+  if (weight.format == WeightFormat::q6_k) return gemv_q6_k;
   return nullptr;
 }
 
 GemvCall call_of(std::span<const WeightView> parts, const Product& product) {
   const WeightView& first = parts.front();
   GemvCall call;
-  call.row_bytes = first.row_bytes;
-  call.expert_bytes = first.rows * first.row_bytes;
+  call.stride = first.layout == Layout::tiled ? first.tile_bytes : first.row_bytes;
+  call.expert_bytes = first.bytes_between;
   call.cols = first.cols;
   call.in = product.in.data;
   call.tokens = product.out.rows;
@@ -46,6 +46,14 @@ bool has_gemv(const WeightView& weight) {
   return start_of(weight) != nullptr;
 }
 
+bool gemv_takes_gated(std::span<const WeightView> gate_up, int hidden) {
+  const WeightView &gate = gate_up.front(), &up = gate_up.back();
+  const bool alike = gate.format == up.format && gate.layout == up.layout && gate.cols == up.cols;
+  if (!alike || !has_gemv(gate)) return false;
+  if (gate_up.size() == 1) return gate.rows == 2 * hidden && gate.can_begin_at(hidden);
+  return gate_up.size() == 2 && gate.rows == hidden && up.rows == hidden;
+}
+
 bool gemv_takes(const WeightView& down, int active) {
   constexpr int most_staged = 96 << 10;
   return has_gemv(down) && active <= gemv_most_active && active * staged_bytes(down.cols) <= most_staged;
@@ -60,7 +68,7 @@ void gemv_gated(const Queue& queue, std::span<const WeightView> gate_up, const P
   GemvCall call = call_of(gate_up.first(1), product);
   const int hidden = product.out.cols;
   call.parts[0].rows = hidden;  // tiles are those of the gate; the up rows go with them
-  call.parts[1] = {.data = gate_up.size() == 2 ? gate_up[1].data : gate_up[0].data + hidden * call.row_bytes,
+  call.parts[1] = {.data = gate_up.size() == 2 ? gate_up[1].data : gate_up[0].from_row(hidden),
                    .rows = hidden};
   call.in_is_wide = product.in.dtype == DType::f32;
   call.experts = chosen.experts;

@@ -8,7 +8,8 @@
 // weights and activations agree, so each lane takes runs of eight neighbouring columns.
 //
 // A Codec says what a lane reads in one step: `runs` runs, together `step` columns over the four lanes of a
-// row, and how many steps it may read `ahead` before registers run out.
+// row, and how many steps it may read `ahead` before registers run out. It reads from where its row begins
+// or, if it `has_tiles`, from where the eight rows do (tiles.cuh).
 #pragma once
 
 #include "backend/cuda/device/activation.cuh"
@@ -29,7 +30,7 @@ struct GemvPart {
 struct GemvCall {
   GemvPart parts[gemv_most_parts];
   int part_count = 1;
-  std::int64_t row_bytes = 0, expert_bytes = 0;
+  std::int64_t stride = 0, expert_bytes = 0;  // bytes from row to row, of tiles from tile to tile
   int cols = 0;
   const std::byte* in = nullptr;
   int tokens = 1, in_divisor = 1;
@@ -94,6 +95,11 @@ __device__ inline void stage(std::byte* to, const GemvCall& call, std::int64_t f
   __syncthreads();
 }
 
+// What a lane reads: columns from `base` on, its row in the tile and its part of the row.
+struct Place {
+  int cols, base, group, part;
+};
+
 // Which columns and which expert a warp's step number `it` is about. Only combined products have several.
 struct Step {
   int choice, base;
@@ -113,8 +119,8 @@ struct GemvLane {
   using Pieces = typename Codec::Piece[ahead][Tiles];
 
   const GemvCall& call;
-  const std::byte* rows[Tiles];
-  const std::int32_t* experts;  // of this token, in shared memory
+  const std::byte* from[Tiles];  // the lane's row of each tile, or the tile
+  const std::int32_t* experts;   // of this token, in shared memory
   const float* shares;
   const std::byte* in;                   // staged
   int warp, group, part, total, tokens;  // warp: of those that share the tile
@@ -132,8 +138,8 @@ struct GemvLane {
       }
 #pragma unroll
       for (int tile = 0; tile < Tiles; ++tile) {
-        pieces[u][tile] =
-            wanted ? Codec::load(rows[tile] + offset, call.cols, at.base, part) : typename Codec::Piece{};
+        pieces[u][tile] = wanted ? Codec::load(from[tile] + offset, Place{call.cols, at.base, group, part})
+                                 : typename Codec::Piece{};
       }
     }
   }
@@ -246,14 +252,17 @@ __device__ void finish(const GemvCall& call, const float* room, const GemvTarget
   call.out.put((first + token) * call.out_cols + column, value);
 }
 
-template <int Tiles>
-__device__ void set_rows(const std::byte* (&rows)[Tiles], const GemvCall& call, const GemvTarget& target,
-                         int group, bool gated) {
+// Rows and tiles behind the last are read as the last.
+template <class Codec, GemvMode mode, int Tiles>
+__device__ void set_start(const std::byte* (&from)[Tiles], const GemvCall& call, const GemvTarget& target,
+                          int group) {
+  constexpr bool gated = mode == GemvMode::gated;
 #pragma unroll
   for (int tile = 0; tile < Tiles; ++tile) {
     const GemvPart& part = call.parts[gated ? tile : target.part];
-    const int row = min(target.row + (gated ? 0 : 8 * tile) + group, part.rows - 1);
-    rows[tile] = part.data + target.expert * call.expert_bytes + row * call.row_bytes;
+    const int row = min(target.row + (gated ? 0 : 8 * tile) + (Codec::has_tiles ? 0 : group), part.rows - 1);
+    const std::int64_t place = Codec::has_tiles ? row / 8 : row;
+    from[tile] = part.data + target.expert * call.expert_bytes + place * call.stride;
   }
 }
 
@@ -276,7 +285,7 @@ __global__ void __launch_bounds__(32 * gemv_warps, 2) gemv_kernel(const __grid_c
   const std::int64_t in_row =
       mode == GemvMode::combined ? std::int64_t{first} * call.active : first / call.in_divisor;
   Lane work = {.call = call,
-               .rows = {},
+               .from = {},
                .experts = experts,
                .shares = shares,
                .in = staged,
@@ -287,7 +296,7 @@ __global__ void __launch_bounds__(32 * gemv_warps, 2) gemv_kernel(const __grid_c
                .tokens = chosen ? 1 : min(call.tokens - first, call.group)};
   typename Lane::Pieces pieces;
   if (!chosen) {  // weights do not depend on the kernel before
-    set_rows(work.rows, call, target, work.group, mode == GemvMode::gated);
+    set_start<Codec, mode>(work.from, call, target, work.group);
     work.fetch(pieces, work.warp);
   }
   wait_for_previous();
@@ -301,7 +310,7 @@ __global__ void __launch_bounds__(32 * gemv_warps, 2) gemv_kernel(const __grid_c
   }
   if (chosen) {
     if constexpr (mode == GemvMode::gated) target.expert = call.experts[blockIdx.y];
-    set_rows(work.rows, call, target, work.group, mode == GemvMode::gated);
+    set_start<Codec, mode>(work.from, call, target, work.group);
     work.fetch(pieces, work.warp);
   }
   stage(staged, call, in_row, mode == GemvMode::combined ? call.active : work.tokens);

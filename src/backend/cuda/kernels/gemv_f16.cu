@@ -7,13 +7,15 @@ namespace inferno::cuda {
 namespace {
 
 struct Codec {
-  static constexpr int runs = 1, step = 32, ahead = 4;
+  static constexpr bool has_tiles = true;
+  static constexpr int runs = 1, step = 32, ahead = 4, half_chunk = 512;
   struct Piece {
     uint4 words = {};
   };
   __device__ static int element(int part, int) { return 8 * part; }
-  __device__ static Piece load(const std::byte* row, int, int base, int part) {
-    return {load_once(row + (std::int64_t{base} + 8 * part) * 2)};
+  __device__ static Piece load(const std::byte* tile, const Place& at) {
+    return {
+        load_once(tile + std::int64_t{at.base / step} * half_chunk + tiles::run_16_bit(at.group, at.part))};
   }
   __device__ static std::uint32_t narrowed(std::uint32_t pair) {
     const float2 wide = __half22float2(*reinterpret_cast<const __half2*>(&pair));

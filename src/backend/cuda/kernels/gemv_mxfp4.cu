@@ -4,18 +4,21 @@
 namespace inferno::cuda {
 namespace {
 
-// A lane takes a block: 32 codes in four words and the block's exponent.
+// Two chunks. A lane takes a block: 32 codes in four words and the block's exponent.
 struct Codec {
+  static constexpr bool has_tiles = true;
   static constexpr int runs = 4, step = 128, ahead = 4;
   struct Piece {
     uint4 words = {};
     std::uint8_t exponent = 0;
   };
   __device__ static int element(int part, int run) { return 32 * part + 8 * run; }
-  __device__ static Piece load(const std::byte* row, int cols, int base, int part) {
-    const int block = base / 32 + part;
-    return {load_once(row + std::int64_t{block} * 16),
-            __ldg(reinterpret_cast<const std::uint8_t*>(row) + cols / 2 + block)};
+  __device__ static Piece load(const std::byte* tile, const Place& at) {
+    constexpr tiles::Chunk shape = tiles::chunk_of(WeightFormat::mxfp4);
+    const int block = at.part % 2;
+    const std::byte* chunk = tile + std::int64_t{at.base / shape.cols + at.part / 2} * shape.bytes;
+    return {load_once(chunk + tiles::run_mxfp4(at.group, 4 * block)),
+            __ldg(reinterpret_cast<const std::uint8_t*>(chunk) + tiles::exponent_mxfp4(at.group, block))};
   }
   __device__ static void decode(std::uint32_t (&out)[4], const Piece& piece, int, int, int run) {
     const uint4& w = piece.words;

@@ -1,73 +1,83 @@
-// Codecs of gemv.cuh for Q4_K and Q5_K, which differ in a fifth bit.
-#include <cuda_fp16.h>
-
+// Codecs of gemv.cuh for Q4_K in tiles and for Q5_K as the file has it, which differ in a fifth bit.
 #include "backend/cuda/kernels/gemv.cuh"
 
 namespace inferno::cuda {
 namespace {
 
-// The file's blocks: 16 bytes of scales, for Q5_K 32 of fifth bits, then 128 of codes; all of it begins at
-// multiples of 16. A lane takes 16 bytes of codes, whose low halves belong to one group of 32 and whose high
-// ones to the next.
-template <class Block>
-struct Codec {
-  static constexpr bool has_fifth = sizeof(Block) == sizeof(blocks::Q5_K);
-  static constexpr int runs = 4, step = 128, ahead = 2, codes = has_fifth ? 48 : 16;
-  struct Fifths {
-    uint4 words = {};
-  };
-  struct None {};
+// Codes of one group, four to a word: their bf16 values.
+__device__ void scaled(std::uint32_t (&out)[4], std::uint32_t first, std::uint32_t second, const uint4& head,
+                       int group) {
+  const StepAndOffset scales = scales_k(head, group);
+  const float offset = fmaf(-128.0f, scales.step, -scales.offset);  // see byte_value()
+  byte_values(out[0], out[1], first, scales.step, offset);
+  byte_values(out[2], out[3], second, scales.step, offset);
+}
+
+// Half a chunk. A lane takes eight bytes each of two pairs of groups: low halves belong to the first of a
+// pair, high ones to the second.
+struct CodecQ4_K {
+  static constexpr bool has_tiles = true;
+  static constexpr int runs = 4, step = 128, ahead = 2;
   struct Piece {
-    uint4 words = {}, header = {};
-    std::conditional_t<has_fifth, Fifths, None> high = {};
+    uint4 words = {}, head = {};
+  };
+  __device__ static int element(int part, int run) { return 8 * part + 32 * run; }
+  __device__ static Piece load(const std::byte* tile, const Place& at) {
+    constexpr tiles::Chunk shape = tiles::chunk_of(WeightFormat::q4_k);
+    const std::byte* chunk = tile + std::int64_t{at.base / shape.cols} * shape.bytes;
+    return {load_once(chunk + tiles::run_q4_k(at.group, at.base % shape.cols / 8 + at.part)),
+            __ldg(reinterpret_cast<const uint4*>(chunk + tiles::head_q4_k(at.group)))};
+  }
+  __device__ static void decode(std::uint32_t (&out)[4], const Piece& piece, int base, int, int run) {
+    const uint4& w = piece.words;
+    const int shift = 4 * (run % 2);
+    scaled(out, (run < 2 ? w.x : w.z) >> shift & 0x0F0F0F0Fu, (run < 2 ? w.y : w.w) >> shift & 0x0F0F0F0Fu,
+           piece.head, base % 256 / 32 + run);
+  }
+};
+
+// The file's blocks: 16 bytes of scales, 32 of fifth bits, 128 of codes; all of it begins at multiples of 16.
+// A lane takes 16 bytes of codes, whose low halves belong to one group of 32 and whose high ones to the next.
+struct CodecQ5_K {
+  static constexpr bool has_tiles = false;
+  static constexpr int runs = 4, step = 128, ahead = 2, codes = 48;
+  struct Piece {
+    uint4 words = {}, head = {}, fifths = {};
   };
   __device__ static int element(int part, int run) {
     return 64 * (part / 2) + 16 * (part % 2) + 8 * (run % 2) + 32 * (run / 2);
   }
-  __device__ static Piece load(const std::byte* row, int, int base, int part) {
-    const std::byte* block = row + std::int64_t{base / 256} * static_cast<std::int64_t>(sizeof(Block));
-    Piece piece = {load_once(block + codes + base % 256 / 2 + 16 * part),
-                   __ldg(reinterpret_cast<const uint4*>(block))};
-    if constexpr (has_fifth) piece.high.words = __ldg(reinterpret_cast<const uint4*>(block + 16) + part % 2);
-    return piece;
+  __device__ static Piece load(const std::byte* row, const Place& at) {
+    const std::byte* block =
+        row + std::int64_t{at.base / 256} * static_cast<std::int64_t>(sizeof(blocks::Q5_K));
+    return {load_once(block + codes + at.base % 256 / 2 + 16 * at.part),
+            __ldg(reinterpret_cast<const uint4*>(block)),
+            __ldg(reinterpret_cast<const uint4*>(block + 16) + at.part % 2)};
   }
-
-  // A group's step and offset: KScales::scale and offset, without indexing memory.
-  __device__ static float2 scales(const uint4& header, int group) {
-    const int shift = 8 * (group % 4);
-    const std::uint32_t a = header.y >> shift, b = header.z >> shift, c = header.w >> shift;
-    const std::uint32_t scale = group < 4 ? a & 63u : (c & 15u) | (a >> 2 & 48u);
-    const std::uint32_t offset = group < 4 ? b & 63u : (c >> 4 & 15u) | (b >> 2 & 48u);
-    const float2 factors = __half22float2(*reinterpret_cast<const __half2*>(&header.x));
-    const float step_size = factors.x * static_cast<float>(scale);
-    return {step_size, fmaf(-128.0f, step_size, -factors.y * static_cast<float>(offset))};
-  }
-
   __device__ static std::uint32_t word_of(const uint4& words, int run, int half) {
     if (run % 2 == 0) return half == 0 ? words.x : words.y;
     return half == 0 ? words.z : words.w;
   }
-
   __device__ static void decode(std::uint32_t (&out)[4], const Piece& piece, int base, int part, int run) {
     const int group = base % 256 / 32 + 2 * (part / 2) + run / 2;
-    const float2 scale = scales(piece.header, group);
+    std::uint32_t bytes[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      std::uint32_t bytes = word_of(piece.words, run, half) >> (4 * (run / 2)) & 0x0F0F0F0Fu;
-      if constexpr (has_fifth) bytes |= (word_of(piece.high.words, run, half) >> group & 0x01010101u) << 4;
-      byte_values(out[2 * half], out[2 * half + 1], bytes, scale.x, scale.y);
+      bytes[half] = (word_of(piece.words, run, half) >> (4 * (run / 2)) & 0x0F0F0F0Fu) |
+                    (word_of(piece.fifths, run, half) >> group & 0x01010101u) << 4;
     }
+    scaled(out, bytes[0], bytes[1], piece.head, group);
   }
 };
 
 }  // namespace
 
 void gemv_q4_k(const Queue& queue, const GemvCall& call, GemvMode mode, int count) {
-  start_gemv<Codec<blocks::Q4_K>>(queue, call, mode, count);
+  start_gemv<CodecQ4_K>(queue, call, mode, count);
 }
 
 void gemv_q5_k(const Queue& queue, const GemvCall& call, GemvMode mode, int count) {
-  start_gemv<Codec<blocks::Q5_K>>(queue, call, mode, count);
+  start_gemv<CodecQ5_K>(queue, call, mode, count);
 }
 
 }  // namespace inferno::cuda

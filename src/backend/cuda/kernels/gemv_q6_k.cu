@@ -9,6 +9,7 @@ namespace {
 // Half a block in a step. A lane takes 16 bytes of low bits, whose two halves lie 64 columns apart, the 16
 // bytes of high bits that belong to both, and the two groups' scales.
 struct Codec {
+  static constexpr bool has_tiles = false;
   static constexpr int runs = 4, step = 128, ahead = 2;
   struct Piece {
     uint4 low = {}, high = {};
@@ -16,13 +17,13 @@ struct Codec {
     std::uint16_t factor = 0;
   };
   __device__ static int element(int part, int run) { return 16 * part + 8 * (run % 2) + 64 * (run / 2); }
-  __device__ static Piece load(const std::byte* row, int cols, int base, int part) {
-    const SplitQ6_K layout = {cols};
-    const auto* scales = layout.scales(row) + base / 16 + part;
-    return {load_once(row + base / 2 + 16 * part),
-            __ldg(reinterpret_cast<const uint4*>(layout.high(row) + base / 4) + part % 2),
+  __device__ static Piece load(const std::byte* row, const Place& at) {
+    const SplitQ6_K layout = {at.cols};
+    const auto* scales = layout.scales(row) + at.base / 16 + at.part;
+    return {load_once(row + at.base / 2 + 16 * at.part),
+            __ldg(reinterpret_cast<const uint4*>(layout.high(row) + at.base / 4) + at.part % 2),
             {__ldg(scales), __ldg(scales + 4)},
-            __ldg(layout.factors(row) + base / 256)};
+            __ldg(layout.factors(row) + at.base / 256)};
   }
   __device__ static std::uint32_t word_of(const uint4& words, int run, int half) {
     if (run % 2 == 0) return half == 0 ? words.x : words.y;

@@ -6,17 +6,20 @@
 namespace inferno::cuda {
 namespace {
 
-// A lane takes half a block: 16 codes and the block's scale.
+// A chunk. A lane takes eight codes of each of its two blocks, and their scales.
 struct Codec {
+  static constexpr bool has_tiles = true;
   static constexpr int runs = 2, step = 64, ahead = 4;
   struct Piece {
     uint4 words = {};
-    std::uint16_t scale = 0;
+    std::uint32_t scales = 0;
   };
-  __device__ static int element(int part, int run) { return 16 * part + 8 * run; }
-  __device__ static Piece load(const std::byte* row, int cols, int base, int part) {
-    const int k = base + 16 * part;
-    return {load_once(row + k), __ldg(reinterpret_cast<const std::uint16_t*>(row + cols) + k / 32)};
+  __device__ static int element(int part, int run) { return 8 * part + 32 * run; }
+  __device__ static Piece load(const std::byte* tile, const Place& at) {
+    constexpr tiles::Chunk shape = tiles::chunk_of(WeightFormat::q8_0);
+    const std::byte* chunk = tile + std::int64_t{at.base / shape.cols} * shape.bytes;
+    return {load_once(chunk + tiles::run_q8_0(at.group, at.part)),
+            __ldg(reinterpret_cast<const std::uint32_t*>(chunk + tiles::scale_q8_0(at.group, 0)))};
   }
   // A byte in the middle of the mantissa of 2^15 is 2^15 + byte, a float without any conversion. The byte is
   // 128 more than the code; what is too much is taken off together with the product.
@@ -24,7 +27,8 @@ struct Codec {
     return fmaf(__uint_as_float(__byte_perm(word, 0x47000000u, 0x7404u + (byte << 4))), scale, excess);
   }
   __device__ static void decode(std::uint32_t (&out)[4], const Piece& piece, int, int, int run) {
-    const float scale = __half2float(__ushort_as_half(piece.scale)), excess = -(32768.0f + 128.0f) * scale;
+    const float2 scales = __half22float2(*reinterpret_cast<const __half2*>(&piece.scales));
+    const float scale = run == 0 ? scales.x : scales.y, excess = -(32768.0f + 128.0f) * scale;
     const std::uint32_t low = (run == 0 ? piece.words.x : piece.words.z) ^ 0x80808080u;
     const std::uint32_t high = (run == 0 ? piece.words.y : piece.words.w) ^ 0x80808080u;
     out[0] = packed(value(low, 0, scale, excess), value(low, 1, scale, excess));

@@ -5,6 +5,8 @@
 
 #include <cuda_runtime.h>
 
+#include <array>
+
 #include "backend/cuda/check.h"
 #include "backend/cuda/queue.h"
 
@@ -14,22 +16,30 @@ struct Shape {
   dim3 grid = {1, 1, 1};
   unsigned threads = 128;
   std::size_t shared = 0;
+  unsigned cluster = 1;  // blocks along y that form a cluster
 };
 
 template <class... Parameters, class... Arguments>
 void launch(const Queue& queue, const Shape& shape, void (*kernel)(Parameters...),
             const Arguments&... arguments) {
   if (shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0) return;
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
+  std::array<cudaLaunchAttribute, 2> attributes = {};
+  unsigned used = 0;
+  if (queue.overlaps) {
+    attributes[used].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[used++].val.programmaticStreamSerializationAllowed = 1;
+  }
+  if (shape.cluster > 1) {
+    attributes[used].id = cudaLaunchAttributeClusterDimension;
+    attributes[used++].val.clusterDim = {.x = 1, .y = shape.cluster, .z = 1};
+  }
   cudaLaunchConfig_t config = {};
   config.gridDim = shape.grid;
   config.blockDim = dim3(shape.threads);
   config.dynamicSmemBytes = shape.shared;
   config.stream = queue.stream;
-  config.attrs = &attribute;
-  config.numAttrs = queue.overlaps ? 1 : 0;
+  config.attrs = attributes.data();
+  config.numAttrs = used;
   check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
 }
 

@@ -15,16 +15,14 @@ constexpr int warps = 4;
 
 struct GenericCall {
   Elements out, in;
-  const std::byte* weight;
-  std::int64_t row_bytes;
   const float* bias;
   std::int64_t bias_stride;
   const std::int32_t* experts;
-  int rows, cols, column, out_cols, tokens, in_divisor;
+  int rows_between, cols, column, out_cols, tokens, in_divisor;
 };
 
-template <class Layout>
-__global__ void __launch_bounds__(32 * warps) generic_kernel(const Layout layout, const GenericCall call) {
+template <class Reader>
+__global__ void __launch_bounds__(32 * warps) generic_kernel(const Reader weight, const GenericCall call) {
   __shared__ float room[warps][tokens_at_once];
   wait_for_previous();
   let_next_start();
@@ -33,12 +31,11 @@ __global__ void __launch_bounds__(32 * warps) generic_kernel(const Layout layout
   const int first = static_cast<int>(blockIdx.y) * each;
   const int tokens = min(each, call.tokens - first);
   const std::int64_t expert = call.experts == nullptr ? 0 : call.experts[first];
-  const std::byte* weights = call.weight + (expert * call.rows + row) * call.row_bytes;
   float sums[tokens_at_once] = {};
   for (int k = 8 * thread; k < call.cols; k += 8 * 32 * warps) {
     const int count = min(8, call.cols - k);
     float values[8];
-    layout.decode(values, weights, k, count);
+    weight.decode(values, expert * call.rows_between + row, k, count);
 #pragma unroll
     for (int t = 0; t < tokens_at_once; ++t) {
       if (t >= tokens) break;
@@ -66,12 +63,10 @@ __global__ void __launch_bounds__(32 * warps) generic_kernel(const Layout layout
 void linear_generic(const Queue& queue, const WeightView& weight, const Product& product) {
   GenericCall call = {.out = elements_of(product.out),
                       .in = elements_of(product.in),
-                      .weight = weight.data,
-                      .row_bytes = weight.row_bytes,
                       .bias = product.bias,
                       .bias_stride = product.bias_stride,
                       .experts = product.experts,
-                      .rows = weight.rows,
+                      .rows_between = weight.rows_between,
                       .cols = weight.cols,
                       .column = product.column,
                       .out_cols = product.out.cols,
@@ -79,8 +74,8 @@ void linear_generic(const Queue& queue, const WeightView& weight, const Product&
                       .in_divisor = product.in_divisor};
   const int each = product.experts == nullptr ? tokens_at_once : 1;
   const dim3 grid(static_cast<unsigned>(weight.rows), blocks_for(product.out.rows, each));
-  for_layout(weight, [&]<class L>(const L& layout) {
-    launch(queue, {.grid = grid, .threads = 32 * warps}, generic_kernel<L>, layout, call);
+  for_layout(weight, [&]<class R>(const R& reader) {
+    launch(queue, {.grid = grid, .threads = 32 * warps}, generic_kernel<R>, reader, call);
   });
 }
 

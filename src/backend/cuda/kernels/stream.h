@@ -7,6 +7,8 @@
 
 namespace inferno::cuda {
 
+constexpr int stream_most_active = 32, stream_most_experts = 512;
+
 // Rows that still have to be multiplied by 1 / rms. The squares were summed in parts.
 struct DelayedNorm {
   const float* squares = nullptr;  // null: nothing is missing
@@ -26,9 +28,10 @@ struct AddTo {
   float* residual = nullptr;
   const float* gain = nullptr;
   float scale = 1.0f;
-  float* squares = nullptr;        // [blocks]
-  const Weight* router = nullptr;  // reads `out` next: its logits are summed on the way
-  float* router_logits = nullptr;  // [blocks, experts]
+  float* squares = nullptr;           // [blocks]
+  const Weight* router = nullptr;     // reads `out` next: its logits are summed on the way
+  float* router_logits = nullptr;     // [blocks, experts]
+  std::int32_t* undecided = nullptr;  // [stream_most_active]: become -1 until experts are chosen
 };
 
 // What mix_experts chose: summed up and sorted in the kernel that first reads an expert.
@@ -37,7 +40,7 @@ struct Routing {
   const float* bias = nullptr;
   int experts = 0, active = 0;
   bool renormalizes = true;
-  std::int32_t* chosen = nullptr;  // [active]: written for the kernel behind
+  std::int32_t* chosen = nullptr;  // [active]: written for the kernel behind, which reads it early
   float* shares = nullptr;
 };
 

@@ -4,63 +4,65 @@
 namespace inferno::cuda {
 namespace {
 
-// A lane takes eight columns of each block of 32. bf16 inputs are as they are; f16 ones have a factor for
-// each block, because f16 has too small a range.
+// A lane takes eight columns of each 32. The other operand's even columns are the inputs of the first of two
+// chunks and its odd ones those of the second, so that every lane ends with whole sums. f16 inputs have a
+// factor for each 32 columns, because f16 has too small a range.
 template <bool F16>
 struct Codec {
-  static constexpr int parts = F16 ? 1 : 4, groups = 1;
-  static constexpr bool scaled = F16, sums = false;
-  __device__ static void input(std::uint32_t (&b)[8], const std::uint16_t* x, int column, int t) {
-#pragma unroll
-    for (int j = 0; j < 2; ++j) {
-      uint4 v = make_uint4(0, 0, 0, 0);
-      if (column == j) v = *reinterpret_cast<const uint4*>(x + 32 * j + 8 * t);
-      b[4 * j] = v.x, b[4 * j + 1] = v.y, b[4 * j + 2] = v.z, b[4 * j + 3] = v.w;
+  static constexpr InputForm form = F16 ? InputForm::f16 : InputForm::bf16;
+  static constexpr bool whole = true;
+
+  struct Inputs {
+    const std::byte* x;
+    const float* factors;
+    __device__ void load(const StreamRoom& room, int chunk, int, int lane) {
+      x = room.in + chunk * 128 + lane % 4 * 16;
+      factors = room.factors + 2 * chunk;
     }
-  }
-  __device__ static void add(float (&c)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,
-                             std::uint32_t a3, std::uint32_t b0, std::uint32_t b1) {
+  };
+
+  __device__ static void add(float (&c)[4], float (&e)[4], uint4 w, uint4 v, uint4 b) {
     if constexpr (F16) {
-      multiply_add_f16(c, a0, a1, a2, a3, b0, b1);
+      multiply_add_f16(c, w.x, v.x, w.y, v.y, b.x, b.y);
+      multiply_add_f16(e, w.z, v.z, w.w, v.w, b.z, b.w);
     } else {
-      multiply_add(c, a0, a1, a2, a3, b0, b1);
+      multiply_add(c, w.x, v.x, w.y, v.y, b.x, b.y);
+      multiply_add(e, w.z, v.z, w.w, v.w, b.z, b.w);
     }
   }
-  __device__ static void add_group(float (&c)[4], float (&e)[4], const std::byte* low, const std::byte* high,
-                                   int block, int t, const std::uint32_t (&b)[8]) {
+  __device__ static uint4 words(const std::byte* from) { return *reinterpret_cast<const uint4*>(from); }
+
+  __device__ static float multiply(const std::byte* tile, int chunks, const Inputs& in, int lane) {
+    const bool odd = lane / 4 % 2 != 0;
+    tile += tiles::run_16_bit(lane / 4, lane % 4);
+    float c[4] = {}, e[4] = {}, sum = 0.0f;
+#pragma unroll(F16 ? 1 : 2)
+    for (int chunk = 0; chunk < chunks; chunk += 2) {
+      const bool two = chunk + 1 < chunks;
+      const std::byte* x = in.x + (chunk + (odd && two ? 1 : 0)) * 128;
 #pragma unroll
-    for (int j = 0; j < 2; ++j) {
-      const uint4 w = *reinterpret_cast<const uint4*>(low + 64 * (block + j) + 16 * t);
-      const uint4 v = *reinterpret_cast<const uint4*>(high + 64 * (block + j) + 16 * t);
-      add(c, w.x, v.x, w.y, v.y, b[4 * j], b[4 * j + 1]);
-      add(e, w.z, v.z, w.w, v.w, b[4 * j + 2], b[4 * j + 3]);
+      for (int half = 0; half < 2; ++half) {
+        const std::byte* from = tile + 1024 * chunk + 512 * half;
+        add(c, e, words(from), two ? words(from + 1024) : make_uint4(0, 0, 0, 0), words(x + 64 * half));
+        if constexpr (F16) {
+          sum += (c[0] + e[0]) * in.factors[2 * chunk + half];
+          if (two) sum += (c[3] + e[3]) * in.factors[2 * chunk + 2 + half];
+#pragma unroll
+          for (int i = 0; i < 4; ++i) c[i] = e[i] = 0.0f;
+        }
+      }
     }
-  }
-  __device__ static float finish(float2 c, float2 e, const std::byte*, const std::byte*, int, float2 factors,
-                                 float2) {
-    return (c.x + e.x) * factors.x + (c.y + e.y) * factors.y;
+    return F16 ? sum : (c[0] + e[0]) + (c[3] + e[3]);
   }
 };
 
-constexpr StreamTraits traits(int parts) {
-  return {.part_most = 1024,
-          .align = 64,
-          .parts = parts,
-          .most_blocks = 2,
-          .stride_rest = 64,
-          .piece_bytes = 64,
-          .tail_bytes = 0};
-}
-
 }  // namespace
 
-const StreamCodec& stream_bf16() {
-  static const StreamCodec codec = {traits(4), start_stream<Codec<false>>};
-  return codec;
+void stream_bf16(const Queue& queue, const StreamCall& call, StreamMode mode, int blocks, int shared) {
+  start_stream<Codec<false>>(queue, call, mode, blocks, shared);
 }
-const StreamCodec& stream_f16() {
-  static const StreamCodec codec = {traits(1), start_stream<Codec<true>>};
-  return codec;
+void stream_f16(const Queue& queue, const StreamCall& call, StreamMode mode, int blocks, int shared) {
+  start_stream<Codec<true>>(queue, call, mode, blocks, shared);
 }
 
 }  // namespace inferno::cuda

@@ -3,81 +3,84 @@
 
 #include "backend/cuda/device/bulk_copy.cuh"
 #include "backend/cuda/device/elements.cuh"
+#include "backend/cuda/device/tiles.cuh"
 #include "backend/cuda/kernels/stream.h"
 
 namespace inferno::cuda {
 
 enum class StreamMode { plain, gated, add };
 
-constexpr int stream_warps = 16;  // that multiply
-constexpr int stream_fillers =
-    4;  // warps that fill the ring, four rows of a stage each: to start copies takes time
+// Four teams of warps multiply, each another stage of the ring; one more warp fills it.
+constexpr int stream_teams = 4, stream_members = 4;
+constexpr int stream_warps = stream_teams * stream_members;
 constexpr int stream_threads = 32 * stream_warps;
 constexpr int stream_most_stages = 16;
-constexpr int stream_batch = 16;  // pairs of tiles whose sums are kept at once
-constexpr int stream_batch_rows = 16 * stream_batch;
-constexpr int stream_most_active = 32, stream_most_experts = 512;
+constexpr int stream_router_rows = 128;  // of a block whose results a router reads
 
 struct StreamPart {
   const std::byte* data = nullptr;
   int rows = 0, column = 0, first_tile = 0;
 };
 
-// How rows are cut. A warp keeps its inputs for a panel of columns in registers; a stage of the ring holds a
-// part of a panel. Of a row that is a piece of codes and, where scales lie behind all codes of a row, a piece
-// of those.
+// How a tile is cut: into `parts` of neighbouring chunks, each a stage of the ring that comes in one copy. A
+// team's members take `each` chunks of it.
 struct StreamShape {
-  int panels = 1, panel_cols = 0;
-  int parts = 1, part_cols = 0;                // stages of a panel
-  int block_bytes = 0, tail_bytes = 0;         // of 32 columns
-  int tail_at = 0;                             // where the scales of a row begin
-  int row_copy = 0;                            // bytes, when a row is copied whole
-  int stride = 0, tail_stride = 0;             // of the rows of a stage; tail_stride 0: no pieces of scales
-  int blocks_each = 2;                         // blocks of 32 columns that a warp takes of a stage
-  int stage_bytes = 0, stages = 0, ahead = 1;  // ahead: stages that may be on their way at once
+  int chunks = 0, chunk_bytes = 0;
+  int parts = 1, part_chunks = 0, each = 1;
+  int stages = 0, ahead = 1;  // ahead: stages that may be on their way at once; stages: a multiple of teams
+  int batch = 1;              // tiles whose sums are kept at once
+  int slots = 1;              // sums of a row: one for each expert, part and member of a team
+  __host__ __device__ int stage_bytes() const { return part_chunks * chunk_bytes; }
+  __device__ int chunks_of(int part) const { return min(part_chunks, chunks - part * part_chunks); }
 };
 
+// In the order of use: what the first copies need comes first.
 struct StreamCall {
+  StreamShape shape;
+  int tiles = 0;  // of eight rows; of gated products: of the gate, each with one of up
+  std::int64_t tile_bytes = 0, expert_bytes = 0;
   StreamPart parts[gemv_most_parts];
   int part_count = 1;
-  std::int64_t row_bytes = 0, expert_bytes = 0;
-  StreamShape shape;
-  int tiles = 0;  // of eight rows; of gated products: pairs of gate and up
-  int cols = 0;
-  const std::byte* in = nullptr;
-  bool in_is_wide = false;
-  int vectors = 1;  // one input for each chosen expert when there are several
-  DelayedNorm norm;
+  int active = 1, expert_tiles = 0;
+  int vectors = 1;                        // one input for each chosen expert when there are several
   const std::int32_t* experts = nullptr;  // chosen by a kernel before; null also when this one chooses
   const float* shares = nullptr;
+  const std::byte* in = nullptr;
+  int cols = 0;
+  bool in_is_wide = false;
+  DelayedNorm norm;
   Routing routing;  // parts.logits null: nothing is chosen here
-  int active = 1, expert_tiles = 0;
-  Elements out;
   const float* bias = nullptr;
   std::int64_t bias_stride = 0;
+  Elements out;
   ActivationSpec activation;
   float* residual = nullptr;
   const float* gain = nullptr;
   float scale = 1.0f;
   float* squares = nullptr;
-  Elements router;  // [experts, width]
+  std::int32_t* undecided = nullptr;  // [stream_most_active]
+  Elements router;                    // [experts, width]
+  std::int64_t router_tile = 0;       // bytes of its tiles; 0: rows lie one after another
   int router_experts = 0;
   float* router_logits = nullptr;
 };
 
-// Shared memory, front to back. Inputs are 16-bit; `factors` and `sums` belong to blocks of 32.
+// Shared memory, front to back. Inputs take two bytes each; `factors` and `sums` belong to blocks of 32.
+// Two batches' sums take turns in `reduced`.
 struct StreamRoom {
   Barrier *full, *empty;
-  float *reduced, *small, *shares, *factors, *sums;
-  std::int32_t* chosen;
-  std::uint16_t* in;
+  float *reduced, *small, *shares, *factors, *sums, *inverse;
+  std::int32_t* chosen;   // twice: the warp that copies knows them earlier
+  std::byte *in, *zeros;  // zeros: 32 bytes of them
   std::byte* ring;
 
-  static constexpr int small_floats = stream_most_experts + stream_batch_rows + 64;
-  static constexpr int reduced_floats = stream_batch_rows * (stream_warps + 1);
+  static constexpr int small_floats = stream_most_experts + stream_router_rows + 64;
+  static constexpr int batch_floats = 1088;
+  static constexpr int behind_ring = 2048;  // bytes that codecs may read, and multiply by zero
+  static constexpr int reduced_floats = 2 * batch_floats;
   __host__ __device__ static int fixed_bytes(int inputs) {
     const int bytes = 2 * stream_most_stages * 8 +
-                      4 * (reduced_floats + small_floats + 2 * stream_most_active + inputs / 16) + 2 * inputs;
+                      4 * (reduced_floats + small_floats + 3 * stream_most_active + inputs / 16) + 2 * inputs;
     return (bytes + 127) / 128 * 128;
   }
   __device__ StreamRoom(std::byte* start, int inputs) {
@@ -85,25 +88,29 @@ struct StreamRoom {
     empty = full + stream_most_stages;
     reduced = reinterpret_cast<float*>(empty + stream_most_stages);
     small = reduced + reduced_floats;
+    inverse = small + small_floats - 1;
+    zeros = reinterpret_cast<std::byte*>(small + stream_most_experts + stream_router_rows);
     shares = small + small_floats;
     chosen = reinterpret_cast<std::int32_t*>(shares + stream_most_active);
-    factors = reinterpret_cast<float*>(chosen + stream_most_active);
+    factors = reinterpret_cast<float*>(chosen + 2 * stream_most_active);
     sums = factors + inputs / 32;
-    in = reinterpret_cast<std::uint16_t*>(sums + inputs / 32);
+    in = reinterpret_cast<std::byte*>(sums + inputs / 32);
     ring = start + fixed_bytes(inputs);
   }
 };
 
-// The tiles of this block, and the pairs they make.
+// The tiles of this block. Of gated products `items` alternates between a tile of the gate and one of up.
 struct StreamShare {
-  int first, count, pairs;
+  int first, count, items;
 };
 template <StreamMode mode>
 __device__ StreamShare share_of(const StreamCall& call) {
-  const auto begin = static_cast<int>(std::int64_t{call.tiles} * blockIdx.x / gridDim.x);
-  const auto end = static_cast<int>(std::int64_t{call.tiles} * (blockIdx.x + 1) / gridDim.x);
-  const int count = end - begin;
-  return {begin, count, mode == StreamMode::gated ? count : (count + 1) / 2};
+  const auto own = static_cast<unsigned>(blockIdx.x), all = static_cast<unsigned>(gridDim.x);
+  const unsigned each = static_cast<unsigned>(call.tiles) / all,
+                 rest = static_cast<unsigned>(call.tiles) % all;
+  const int count = static_cast<int>(each + (own < rest ? 1u : 0u));
+  const int first = static_cast<int>(own * each + min(own, rest));
+  return {first, count, mode == StreamMode::gated ? 2 * count : count};
 }
 
 // Eight rows of a weight; `rows` of them exist.
@@ -113,27 +120,25 @@ struct StreamTile {
 };
 template <StreamMode mode>
 __device__ StreamTile tile_of(const StreamCall& call, const StreamRoom& room, const StreamShare& share,
-                              int pair, int half) {
+                              int item) {
   StreamTile out;
   int tile = share.first;
   if constexpr (mode == StreamMode::gated) {
-    tile += pair;
+    tile += item / 2;
     if (call.expert_tiles > 0) {
       out.choice = tile / call.expert_tiles;
       tile -= out.choice * call.expert_tiles;
     }
-    out.part = half;
+    out.part = item % 2;
   } else {
-    const int at = 2 * pair + half;
-    if (at >= share.count) return out;
-    tile += at;
+    tile += item;
     while (out.part + 1 < call.part_count && tile >= call.parts[out.part + 1].first_tile) ++out.part;
     tile -= call.parts[out.part].first_tile;
   }
   const StreamPart& part = call.parts[out.part];
-  out.row = 8 * tile;
-  out.rows = min(8, part.rows - out.row);
-  out.data = part.data + out.row * call.row_bytes;
+  out.row = tiles::tile_rows * tile;
+  out.rows = min(tiles::tile_rows, part.rows - out.row);
+  out.data = part.data + tile * call.tile_bytes;
   if (mode == StreamMode::gated && call.expert_tiles > 0) {
     out.data += room.chosen[out.choice] * call.expert_bytes;
   }

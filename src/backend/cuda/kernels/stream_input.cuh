@@ -1,5 +1,5 @@
-// The start of a stream kernel: the input vectors in shared memory as the codec wants them, the norm that
-// the kernel before left undone, and the choice of experts.
+// The start of a stream kernel: the input vectors in shared memory as the codec wants them, and the norm that
+// the kernel before left undone.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -9,26 +9,28 @@
 
 namespace inferno::cuda {
 
-// A lane's part of the squares, and 1 / rms when all lanes have theirs.
-__device__ inline float squares_of_lane(const DelayedNorm& norm, int lane) {
-  float sum = 0.0f;
-  if (norm.squares == nullptr) return sum;
-  constexpr int at_once = 5;  // loads on their way together
-  for (int first = lane; first < norm.parts; first += 32 * at_once) {
-    float values[at_once];
+// 1 / rms of rows that lack it. One warp of a block reads the parts of the squares: if all did, the few lines
+// that hold them would be asked for thousands of times at once.
+struct SquareParts {
+  static constexpr int at_once = 5;
+  float values[at_once] = {};
+
+  __device__ void load(const DelayedNorm& norm, int lane) {
+    if (norm.squares == nullptr) return;
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {
-      values[i] = first + 32 * i < norm.parts ? __ldcg(norm.squares + first + 32 * i) : 0.0f;
+      if (lane + 32 * i < norm.parts) values[i] = __ldcg(norm.squares + lane + 32 * i);
     }
+  }
+  __device__ float inverse_rms(const DelayedNorm& norm, int lane) const {
+    if (norm.squares == nullptr) return 1.0f;
+    float sum = 0.0f;
 #pragma unroll
     for (int i = 0; i < at_once; ++i) sum += values[i];
+    for (int part = lane + 32 * at_once; part < norm.parts; part += 32) sum += __ldcg(norm.squares + part);
+    return rsqrtf(warp_sum(sum) / static_cast<float>(norm.width) + norm.epsilon);
   }
-  return sum;
-}
-__device__ inline float inverse_rms(const DelayedNorm& norm, float part) {
-  if (norm.squares == nullptr) return 1.0f;
-  return rsqrtf(warp_sum(part) / static_cast<float>(norm.width) + norm.epsilon);
-}
+};
 
 __device__ inline void load_eight(float (&out)[8], const StreamCall& call, int chunk) {
   if (call.in_is_wide) {
@@ -62,8 +64,7 @@ __device__ inline float2 f16_scale(float top) {
 }
 
 // Eight elements of a block, of which four neighbouring lanes hold the others, as f16 with a factor.
-template <bool Sums>
-__device__ uint4 scaled_chunk(const float (&x)[8], const StreamRoom& room, int chunk, bool exists) {
+__device__ inline uint4 scaled_chunk(const float (&x)[8], const StreamRoom& room, int chunk, bool exists) {
   float top = 0.0f;
 #pragma unroll
   for (int i = 0; i < 8; ++i) top = fmaxf(top, fabsf(x[i]));
@@ -74,25 +75,67 @@ __device__ uint4 scaled_chunk(const float (&x)[8], const StreamRoom& room, int c
 #pragma unroll
   for (int i = 0; i < 4; ++i) pairs[i] = half_pair(x[2 * i] * scale.x, x[2 * i + 1] * scale.x);
   if (exists && chunk % 4 == 0) room.factors[chunk / 4] = scale.y;
-  if constexpr (Sums) {
-    float sum = 0.0f;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const float2 both = __half22float2(*reinterpret_cast<const __half2*>(&pairs[i]));
-      sum += both.x + both.y;
-    }
-    sum += __shfl_xor_sync(full_warp, sum, 1);
-    sum += __shfl_xor_sync(full_warp, sum, 2);
-    if (exists && chunk % 4 == 0) room.sums[chunk / 4] = sum * scale.y;
-  }
   return make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
 }
 
-// `Scaled`: f16 with a factor for each block, otherwise bf16. Several chunks are asked for before the first
-// is used.
-template <bool Scaled, bool Sums>
+// The same as two bytes: sixteen bits, of which the tensor cores multiply the high and the low ones apart.
+// A block's 32 high bytes lie before its 32 low ones.
+template <bool Sums>
+__device__ void store_bytes(const float (&x)[8], const StreamRoom& room, int chunk, bool exists) {
+  constexpr float most = 32512.0f;
+  float top = 0.0f, nothing = 0.0f;  // nothing: not a number if any of them is none
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    top = fmaxf(top, fabsf(x[i]));
+    nothing = fmaf(x[i], 0.0f, nothing);
+  }
+  top = fmaxf(top, __shfl_xor_sync(full_warp, top, 1));
+  top = fmaxf(top, __shfl_xor_sync(full_warp, top, 2));
+  nothing += __shfl_xor_sync(full_warp, nothing, 1);
+  nothing += __shfl_xor_sync(full_warp, nothing, 2);
+  const float scale = top > 0.0f ? most / top : 0.0f, factor = top * (1.0f / most) + nothing;
+  std::uint32_t high[2] = {}, low[2] = {};
+  int sum = 0;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const int value = __float2int_rn(x[i] * scale), top_byte = (value + 128) >> 8;
+    sum += value;
+    high[i / 4] |= (static_cast<std::uint32_t>(top_byte) & 255u) << (8 * (i % 4));
+    low[i / 4] |= (static_cast<std::uint32_t>(value) & 255u) << (8 * (i % 4));
+  }
+  if constexpr (Sums) {
+    sum += __shfl_xor_sync(full_warp, sum, 1);
+    sum += __shfl_xor_sync(full_warp, sum, 2);
+  }
+  if (!exists) return;
+  std::byte* to = room.in + 64 * (chunk / 4) + 8 * (chunk % 4);
+  *reinterpret_cast<uint2*>(to) = make_uint2(high[0], high[1]);
+  *reinterpret_cast<uint2*>(to + 32) = make_uint2(low[0], low[1]);
+  if (chunk % 4 != 0) return;
+  room.factors[chunk / 4] = factor;
+  if constexpr (Sums) room.sums[chunk / 4] = factor * static_cast<float>(sum);
+}
+
+enum class InputForm { bf16, f16, bytes, bytes_and_sums };  // all but bf16 with a factor for each block
+
+template <InputForm form>
+__device__ void store_chunk(const float (&x)[8], const StreamRoom& room, int chunk, bool exists) {
+  if constexpr (form == InputForm::bytes || form == InputForm::bytes_and_sums) {
+    store_bytes<form == InputForm::bytes_and_sums>(x, room, chunk, exists);
+    return;
+  }
+  uint4 words;
+  if constexpr (form == InputForm::f16) {
+    words = scaled_chunk(x, room, chunk, exists);
+  } else {
+    words = make_uint4(packed(x[0], x[1]), packed(x[2], x[3]), packed(x[4], x[5]), packed(x[6], x[7]));
+  }
+  if (exists) reinterpret_cast<uint4*>(room.in)[chunk] = words;
+}
+
+// Chunks of eight, of which some are asked for before the first is used.
+template <InputForm form, int at_once>
 __device__ void stage_input(const StreamCall& call, const StreamRoom& room, int thread) {
-  constexpr int at_once = 4;
   const int chunks = call.vectors * call.cols / 8;
   for (int first = 0; first < chunks; first += at_once * stream_threads) {
     float x[at_once][8] = {};
@@ -105,132 +148,9 @@ __device__ void stage_input(const StreamCall& call, const StreamRoom& room, int 
     for (int j = 0; j < at_once; ++j) {
       const int chunk = first + j * stream_threads + thread;
       if (first + j * stream_threads >= chunks) break;
-      uint4 words;
-      if constexpr (Scaled) {
-        words = scaled_chunk<Sums>(x[j], room, chunk, chunk < chunks);
-      } else {
-        words = make_uint4(packed(x[j][0], x[j][1]), packed(x[j][2], x[j][3]), packed(x[j][4], x[j][5]),
-                           packed(x[j][6], x[j][7]));
-      }
-      if (chunk < chunks) reinterpret_cast<uint4*>(room.in)[chunk] = words;
+      store_chunk<form>(x[j], room, chunk, chunk < chunks);
     }
   }
-}
-
-// Unsigned numbers in the order of floats.
-__device__ inline std::uint32_t ordered(float value) {
-  const std::uint32_t bits = __float_as_uint(value);
-  return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
-}
-__device__ inline float unordered(std::uint32_t key) {
-  return __uint_as_float((key & 0x80000000u) != 0 ? key & 0x7FFFFFFFu : ~key);
-}
-
-// One warp: the experts of the largest logits, the lower number first where they are equal. A lane keeps the
-// best of its own experts that are still to be had.
-struct Candidates {
-  const float* logits;
-  int experts, lane;
-  std::uint32_t key = 0;
-  int expert = 0;
-
-  __device__ void find(std::uint32_t below, int behind) {
-    key = 0;
-    expert = experts;
-    for (int e = lane; e < experts; e += 32) {
-      const std::uint32_t own = ordered(logits[e]);
-      const bool free = own < below || (own == below && e > behind);
-      if (free && own > key) {
-        key = own;
-        expert = e;
-      }
-    }
-  }
-};
-
-__device__ inline void choose(const Routing& routing, const float* logits, const StreamRoom& room, int lane) {
-  Candidates own = {logits, routing.experts, lane};
-  own.find(0xFFFFFFFFu, routing.experts);
-  float logit = 0.0f;
-  int chosen = 0;
-  for (int k = 0; k < routing.active; ++k) {
-    const std::uint32_t most = __reduce_max_sync(full_warp, own.key);
-    const int expert = __reduce_min_sync(full_warp, own.key == most ? own.expert : routing.experts);
-    if (lane == k) {
-      logit = unordered(most);
-      // Logits that are not numbers choose nobody; an expert that exists keeps the kernels behind safe.
-      chosen = min(expert, routing.experts - 1);
-    }
-    if (own.expert != expert) continue;
-    if (routing.experts <= 32) {
-      own.key = 0;
-    } else {
-      own.find(most, expert);
-    }
-  }
-  const float top = __shfl_sync(full_warp, logit, 0);
-  const float share = lane < routing.active ? expf(logit - top) : 0.0f;
-  float sum = share;
-  if (!routing.renormalizes) {
-    sum = 0.0f;
-    for (int e = lane; e < routing.experts; e += 32) sum += expf(logits[e] - top);
-  }
-  sum = warp_sum(sum);
-  if (lane >= routing.active) return;
-  room.chosen[lane] = chosen;
-  room.shares[lane] = share / sum;
-  if (blockIdx.x == 0) {
-    routing.chosen[lane] = chosen;
-    routing.shares[lane] = share / sum;
-  }
-}
-
-// All threads of the block. Every block adds up the logits for itself: that is faster than waiting for one
-// that does.
-__device__ inline void route_here(const StreamCall& call, const StreamRoom& room, float square_part) {
-  const Routing& routing = call.routing;
-  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
-  const int groups = max(1, stream_threads / routing.experts);
-  const int group = thread / routing.experts, expert = thread % routing.experts;
-  if (group < groups) {
-    constexpr int at_once = 9;  // loads on their way together
-    const float* from = routing.parts.logits + expert;
-    float sum = 0.0f;
-    for (int first = group; first < routing.parts.parts; first += at_once * groups) {
-      float values[at_once];
-#pragma unroll
-      for (int i = 0; i < at_once; ++i) {
-        const int part = first + i * groups;
-        values[i] = part < routing.parts.parts ? __ldcg(from + part * routing.experts) : 0.0f;
-      }
-#pragma unroll
-      for (int i = 0; i < at_once; ++i) sum += values[i];
-    }
-    room.reduced[group * routing.experts + expert] = sum;
-  }
-  const float inverse = inverse_rms(call.norm, square_part);
-  const float bias =
-      thread < routing.experts && routing.bias != nullptr ? __ldg(routing.bias + thread) : 0.0f;
-  __syncthreads();
-  if (thread < routing.experts) {
-    float sum = 0.0f;
-#pragma unroll 16
-    for (int i = 0; i < groups; ++i) sum += room.reduced[i * routing.experts + thread];
-    room.small[thread] = sum * inverse + bias;
-  }
-  __syncthreads();
-  if (thread < 32) choose(routing, room.small, room, lane);
-  __syncthreads();
-}
-
-// The experts that the kernel before chose.
-__device__ inline void read_choice(const StreamCall& call, const StreamRoom& room) {
-  const int thread = static_cast<int>(threadIdx.x);
-  if (thread < call.active) {
-    room.chosen[thread] = __ldcg(call.experts + thread);
-    room.shares[thread] = __ldcg(call.shares + thread);
-  }
-  __syncthreads();
 }
 
 }  // namespace inferno::cuda

@@ -1,77 +1,71 @@
-// Codec of stream.cuh for Q4_K, whose blocks of 256 lie as in the file: 16 bytes of scales, 128 of codes.
-#include "backend/cuda/kernels/stream.cuh"
+// Codec of stream.cuh for Q4_K.
+#include "backend/cuda/kernels/stream_bytes.cuh"
 
 namespace inferno::cuda {
 namespace {
 
-// A lane takes eight bytes, whose low halves belong to one group of 32 columns and whose high ones to the
-// next.
+// A lane has 16 bytes of blocks 0 to 3 of a chunk and 16 of blocks 4 to 7: low and high halves of eight
+// bytes, then of eight more. Blocks 0, 4, 1 and 5 are multiplied together, then 2, 6, 3 and 7.
 struct Codec {
-  static constexpr int parts = 1, groups = 4;
-  static constexpr bool scaled = true, sums = true;
-  static constexpr int bytes = 144, header = 16;
-  // The even and the odd bytes of a word are taken out together.
-  __device__ static void input(std::uint32_t (&b)[8], const std::uint16_t* x, int column, int t) {
-#pragma unroll
-    for (int j = 0; j < 2; ++j) {
-      uint4 v = make_uint4(0, 0, 0, 0);
-      if (column == j) v = *reinterpret_cast<const uint4*>(x + 32 * j + 8 * t);
-      b[4 * j] = __byte_perm(v.x, v.y, 0x5410u);
-      b[4 * j + 1] = __byte_perm(v.x, v.y, 0x7632u);
-      b[4 * j + 2] = __byte_perm(v.z, v.w, 0x5410u);
-      b[4 * j + 3] = __byte_perm(v.z, v.w, 0x7632u);
+  static constexpr InputForm form = InputForm::bytes_and_sums;
+  static constexpr bool whole = false;
+  static constexpr int bytes = tiles::chunk_of(WeightFormat::q4_k).bytes;
+
+  struct Inputs {
+    const std::byte* x;           // the block that the lane's column of the operand belongs to
+    const float *factors, *sums;  // of the block that its sums belong to
+    __device__ void load(const StreamRoom& room, int chunk, int, int lane) {
+      const int g = lane / 4, t = lane % 4;
+      x = room.in + 64 * (8 * chunk + 4 * (g / 2 % 2) + g / 4);
+      factors = room.factors + 8 * chunk + 4 * (t % 2) + t / 2;
+      sums = room.sums + 8 * chunk + 4 * (t % 2) + t / 2;
     }
-  }
-  // Four bits at the end of the mantissa of 1024, or four places further up.
-  __device__ static std::uint32_t low_codes(std::uint32_t word) {
-    return add_f16((word & 0x000F000Fu) | 0x64006400u, 0xE400E400u);
-  }
-  __device__ static std::uint32_t high_codes(std::uint32_t word) {
-    return fused_f16((word & 0x00F000F0u) | 0x64006400u, 0x2C002C00u, 0xD400D400u);  // / 16 - 64
-  }
-  __device__ static void add_group(float (&c)[4], float (&e)[4], const std::byte* low, const std::byte* high,
-                                   int block, int t, const std::uint32_t (&b)[8]) {
-    const int at = block / 8 * bytes + header + block % 8 * 16 + 8 * t;
-    const uint2 w = *reinterpret_cast<const uint2*>(low + at), v = *reinterpret_cast<const uint2*>(high + at);
-    const std::uint32_t w1 = w.x >> 8, v1 = v.x >> 8, w2 = w.y >> 8, v2 = v.y >> 8;
-    multiply_add_f16(c, low_codes(w.x), low_codes(v.x), low_codes(w1), low_codes(v1), b[0], b[1]);
-    multiply_add_f16(e, low_codes(w.y), low_codes(v.y), low_codes(w2), low_codes(v2), b[2], b[3]);
-    multiply_add_f16(c, high_codes(w.x), high_codes(v.x), high_codes(w1), high_codes(v1), b[4], b[5]);
-    multiply_add_f16(e, high_codes(w.y), high_codes(v.y), high_codes(w2), high_codes(v2), b[6], b[7]);
+  };
+
+  __device__ static uint2 halves(std::uint32_t a, std::uint32_t b, int shift) {
+    return make_uint2((a >> shift) & 0x0F0F0F0Fu, (b >> shift) & 0x0F0F0F0Fu);
   }
   // Small integers as floats, without the slow conversion: behind the mantissa's end of 2^23.
-  __device__ static float byte_of(std::uint32_t pair, unsigned selector) {
-    return __uint_as_float(__byte_perm(pair, 0x4B000000u, selector)) - 8388608.0f;
+  __device__ static float small(std::uint32_t value) {
+    return __uint_as_float(value | 0x4B000000u) - 8388608.0f;
   }
-  // Steps and offsets of two groups at once: six bits each, in two bytes. KScales::scale and offset.
-  __device__ static float finish(float2 c, float2 e, const std::byte* row, const std::byte*, int block,
-                                 float2 factors, float2 sums) {
-    const uint4 head = *reinterpret_cast<const uint4*>(row + block / 8 * bytes);
-    const int shift = block % 4 * 8;
+  // Step and offset of a block: six bits each. KScales::scale and offset. `late`: of blocks 4 to 7.
+  __device__ static float finish(float product, uint4 head, int shift, bool late, float factor, float sum) {
     const std::uint32_t p = head.y >> shift, q = head.z >> shift, r = head.w >> shift;
-    const bool early = block % 8 < 4;
-    const std::uint32_t steps = early ? p & 0x3F3Fu : (r & 0x0F0Fu) | (p >> 2 & 0x3030u);
-    const std::uint32_t offsets = early ? q & 0x3F3Fu : (r >> 4 & 0x0F0Fu) | (q >> 2 & 0x3030u);
+    const std::uint32_t step = late ? (r & 15u) | (p >> 2 & 0x30u) : p & 63u;
+    const std::uint32_t offset = late ? (r >> 4 & 15u) | (q >> 2 & 0x30u) : q & 63u;
     const float2 both = __half22float2(*reinterpret_cast<const __half2*>(&head.x));
-    const float products =
-        (c.x + e.x) * factors.x * byte_of(steps, 0x7650u) + (c.y + e.y) * factors.y * byte_of(steps, 0x7651u);
-    const float over = byte_of(offsets, 0x7650u) * sums.x + byte_of(offsets, 0x7651u) * sums.y;
-    return both.x * products - both.y * over;
+    return both.x * small(step) * (product * factor) - both.y * small(offset) * sum;
+  }
+
+  __device__ static float multiply(const std::byte* tile, int chunks, const Inputs& in, int lane) {
+    const int t = lane % 4;
+    float sum = 0.0f;
+#pragma unroll 2
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      const std::byte* from = tile + chunk * bytes;
+      const uint4 head = *reinterpret_cast<const uint4*>(from + tiles::head_q4_k(lane / 4));
+      const uint4 w = *reinterpret_cast<const uint4*>(from + 128 + 16 * lane);
+      const uint4 v = *reinterpret_cast<const uint4*>(from + 640 + 16 * lane);
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const uint2 a = i == 0 ? make_uint2(w.x, w.y) : make_uint2(w.z, w.w);
+        const uint2 b = i == 0 ? make_uint2(v.x, v.y) : make_uint2(v.z, v.w);
+        const int block = 8 * chunk + 2 * i;
+        const float product = four_blocks<true>(
+            {{halves(a.x, a.y, 0), halves(b.x, b.y, 0), halves(a.x, a.y, 4), halves(b.x, b.y, 4)}},
+            in.x + 64 * block, lane);
+        sum += finish(product, head, 8 * (2 * i + t / 2), t % 2 != 0, in.factors[block], in.sums[block]);
+      }
+    }
+    return sum;
   }
 };
 
 }  // namespace
 
-const StreamCodec& stream_q4_k() {
-  static const StreamCodec codec = {{.part_most = 4096,
-                                     .align = 256,
-                                     .parts = 1,
-                                     .most_blocks = 8,
-                                     .stride_rest = 32,
-                                     .piece_bytes = 18,
-                                     .tail_bytes = 0},
-                                    start_stream<Codec>};
-  return codec;
+void stream_q4_k(const Queue& queue, const StreamCall& call, StreamMode mode, int blocks, int shared) {
+  start_stream<Codec>(queue, call, mode, blocks, shared);
 }
 
 }  // namespace inferno::cuda

@@ -1,54 +1,51 @@
 // Codec of stream.cuh for q8_0.
-#include "backend/cuda/kernels/stream.cuh"
+#include "backend/cuda/kernels/stream_bytes.cuh"
 
 namespace inferno::cuda {
 namespace {
 
-// A lane takes half a block: 16 codes.
+// A lane's 16 bytes are eight columns of each of a chunk's two blocks. Of two chunks the first blocks make
+// one product, the second ones the other.
 struct Codec {
-  static constexpr int parts = 1, groups = 2;
-  static constexpr bool scaled = true, sums = false;
-  __device__ static void input(std::uint32_t (&b)[8], const std::uint16_t* x, int column, int t) {
-    half_block_input(b, x, column, t);
-  }
-  // A byte at the end of the mantissa of 1024 is 1024 + byte; the byte is 128 more than the code.
-  __device__ static void decode(std::uint32_t& first, std::uint32_t& second, std::uint32_t word) {
-    const std::uint32_t bytes = word ^ 0x80808080u;
-    first = add_f16(__byte_perm(bytes, 0x64646464u, 0x4140u), 0xE480E480u);  // -1152
-    second = add_f16(__byte_perm(bytes, 0x64646464u, 0x4342u), 0xE480E480u);
-  }
-  __device__ static void add_group(float (&c)[4], float (&e)[4], const std::byte* low, const std::byte* high,
-                                   int block, int t, const std::uint32_t (&b)[8]) {
-    const uint4 w = *reinterpret_cast<const uint4*>(low + 32 * block + 16 * t);
-    const uint4 v = *reinterpret_cast<const uint4*>(high + 32 * block + 16 * t);
-    const std::uint32_t ws[4] = {w.x, w.y, w.z, w.w}, vs[4] = {v.x, v.y, v.z, v.w};
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      std::uint32_t a0, a1, a2, a3;
-      decode(a0, a2, ws[i]);
-      decode(a1, a3, vs[i]);
-      multiply_add_f16(i % 2 == 0 ? c : e, a0, a1, a2, a3, b[2 * i], b[2 * i + 1]);
+  static constexpr InputForm form = InputForm::bytes;
+  static constexpr bool whole = false;
+  static constexpr int bytes = tiles::chunk_of(WeightFormat::q8_0).bytes;
+
+  struct Inputs {
+    const std::byte* x;    // the block that the lane's column of the operand belongs to
+    const float* factors;  // of the block that its sums belong to
+    __device__ void load(const StreamRoom& room, int chunk, int, int lane) {
+      const int g = lane / 4, t = lane % 4;
+      x = room.in + 64 * (2 * chunk + 2 * (g / 2 % 2) + g / 4);
+      factors = room.factors + 2 * chunk + 2 * (t % 2) + t / 2;
     }
-  }
-  __device__ static float finish(float2 c, float2 e, const std::byte*, const std::byte* tail, int block,
-                                 float2 factors, float2) {
-    const float2 scales = __half22float2(*reinterpret_cast<const __half2*>(tail + 2 * block));
-    return (c.x + e.x) * (scales.x * factors.x) + (c.y + e.y) * (scales.y * factors.y);
+  };
+
+  __device__ static float multiply(const std::byte* tile, int chunks, const Inputs& in, int lane) {
+    const int g = lane / 4, t = lane % 4;
+    const std::byte* scales = tile + t % 2 * bytes + tiles::scale_q8_0(g, t / 2);
+    float sum = 0.0f;
+#pragma unroll 2
+    for (int chunk = 0; chunk < chunks; chunk += 2) {
+      const bool two = chunk + 1 < chunks;
+      const std::byte* from = tile + chunk * bytes + 16 * lane;
+      const uint4 w = *reinterpret_cast<const uint4*>(from);
+      const uint4 v = two ? *reinterpret_cast<const uint4*>(from + bytes) : make_uint4(0, 0, 0, 0);
+      const float product =
+          four_blocks<false>({{{w.x, w.y}, {v.x, v.y}, {w.z, w.w}, {v.z, v.w}}}, in.x + 128 * chunk, lane);
+      if (two || t % 2 == 0) {
+        const __half scale = *reinterpret_cast<const __half*>(scales + chunk * bytes);
+        sum += product * (in.factors[2 * chunk] * __half2float(scale));
+      }
+    }
+    return sum;
   }
 };
 
 }  // namespace
 
-const StreamCodec& stream_q8_0() {
-  static const StreamCodec codec = {{.part_most = 2048,
-                                     .align = 512,
-                                     .parts = 1,
-                                     .most_blocks = 4,
-                                     .stride_rest = 64,
-                                     .piece_bytes = 32,
-                                     .tail_bytes = 2},
-                                    start_stream<Codec>};
-  return codec;
+void stream_q8_0(const Queue& queue, const StreamCall& call, StreamMode mode, int blocks, int shared) {
+  start_stream<Codec>(queue, call, mode, blocks, shared);
 }
 
 }  // namespace inferno::cuda
