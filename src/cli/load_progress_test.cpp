@@ -37,29 +37,15 @@ TEST(LoadProgress, SaysHowFastItReads) {
   EXPECT_EQ(load_line(0, 2048, 0.0), "0 % of 2.0 KiB");
 }
 
-TEST(LoadProgress, TellsWhatWasConvertedForEachKindOfTensorOnce) {
+TEST(LoadProgress, TellsWhatWasConvertedAndNamesEachKindOfTensorOnce) {
   const std::vector<Conversion> found = {{"model.layers.0.norm.weight", "bf16 to f32", "sums are float"},
                                          {"model.layers.1.norm.weight", "bf16 to f32", "sums are float"},
                                          {"model.layers.1.mlp.up.weight", "transposed", "it is stored so"},
                                          {"model.norm.weight", "bf16 to f32", "sums are float"}};
   EXPECT_EQ(conversion_lines(found),
-            (std::vector<std::string>{"model.layers.*.norm.weight (2 tensors): bf16 to f32; sums are float",
-                                      "model.layers.1.mlp.up.weight: transposed; it is stored so",
-                                      "model.norm.weight: bf16 to f32; sums are float"}));
-}
-
-TEST(LoadProgress, TellsOnceWhatWasDoneToTensorsOfManyNames) {
-  std::vector<Conversion> found;
-  for (const char* layer : {"0", "1"}) {
-    for (const char* name : {"q", "k", "v", "o"}) {
-      found.push_back({fmt::format("model.layers.{}.{}", layer, name), "laid out as tiles", "it is faster"});
-    }
-    found.push_back({fmt::format("model.layers.{}.norm", layer), "bf16 to f32", "sums are float"});
-  }
-  EXPECT_EQ(conversion_lines(found),
             (std::vector<std::string>{
-                "model.layers.*.q and 3 other names (8 tensors): laid out as tiles; it is faster",
-                "model.layers.*.norm (2 tensors): bf16 to f32; sums are float"}));
+                "model.layers.*.norm.weight (2 tensors), model.norm.weight: bf16 to f32; sums are float",
+                "model.layers.1.mlp.up.weight: transposed; it is stored so"}));
 }
 
 TEST(ProgressBar, ShowsHowMuchIsDone) {

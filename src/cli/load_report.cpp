@@ -4,15 +4,12 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
+#include <utility>
 
 #include "cli/printable.h"
 
 namespace inferno {
 namespace {
-
-// Names that get a line each; when there are more of which the same is to be said, it is said once.
-constexpr std::size_t most_alike = 3;
 
 // "model.layers.12.up" becomes "model.layers.*.up".
 std::string without_numbers(const std::string& name) {
@@ -35,35 +32,31 @@ std::string without_numbers(const std::string& name) {
 }  // namespace
 
 std::vector<std::string> conversion_lines(const std::vector<Conversion>& conversions) {
-  struct Group {
-    const Conversion* first = nullptr;
+  struct Name {
+    const std::string* first = nullptr;
     std::size_t count = 0;
   };
-  std::vector<Group> groups;
-  std::map<std::string, std::size_t> places;
+  struct Change {
+    std::string text;
+    std::vector<std::pair<std::string, Name>> names;
+  };
+  std::vector<Change> changes;
   for (const Conversion& one : conversions) {
-    const std::string key = without_numbers(one.tensor) + "\n" + one.change + "\n" + one.why;
-    const auto [place, fresh] = places.try_emplace(key, groups.size());
-    if (fresh) groups.push_back({&one, 0});
-    ++groups[place->second].count;
+    const std::string text = fmt::format("{}; {}", one.change, one.why), kind = without_numbers(one.tensor);
+    auto change = std::ranges::find(changes, text, &Change::text);
+    if (change == changes.end()) change = changes.insert(change, {text, {}});
+    auto name = std::ranges::find(change->names, kind, &std::pair<std::string, Name>::first);
+    if (name == change->names.end()) name = change->names.insert(name, {kind, {&one.tensor, 0}});
+    ++name->second.count;
   }
   std::vector<std::string> lines;
-  for (const Group& group : groups) {
-    const Conversion& one = *group.first;
-    const auto is_alike = [&](const Group& other) {
-      return other.first->change == one.change && other.first->why == one.why;
-    };
-    const auto alike = static_cast<std::size_t>(std::ranges::count_if(groups, is_alike));
-    std::string name = group.count == 1 ? one.tensor : without_numbers(one.tensor);
-    std::size_t tensors = group.count;
-    if (alike > most_alike) {
-      if (&*std::ranges::find_if(groups, is_alike) != &group) continue;
-      tensors = 0;
-      for (const Group& other : groups) tensors += is_alike(other) ? other.count : 0;
-      name += fmt::format(" and {} other names", alike - 1);
+  for (const Change& change : changes) {
+    std::string names;
+    for (const auto& [kind, name] : change.names) {
+      if (!names.empty()) names += ", ";
+      names += name.count == 1 ? *name.first : fmt::format("{} ({} tensors)", kind, name.count);
     }
-    if (tensors > 1) name += fmt::format(" ({} tensors)", tensors);
-    lines.push_back(fmt::format("{}: {}; {}", name, one.change, one.why));
+    lines.push_back(fmt::format("{}: {}", names, change.text));
   }
   return lines;
 }

@@ -8,8 +8,8 @@
 
 namespace inferno {
 
-// One line for tensors that differ only in numbers: "model.layers.*.norm.weight (24 tensors): bf16 to f32; …"
-// One for all of them where more than three names were changed alike: "… and 6 other names (169 tensors): …"
+// One line for what was done, with every tensor that it was done to; tensors that differ only in numbers have
+// one name: "model.layers.*.norm.weight (24 tensors), model.norm.weight: bf16 to f32; …"
 std::vector<std::string> conversion_lines(const std::vector<Conversion>& conversions);
 
 // On stderr.

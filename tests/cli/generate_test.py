@@ -93,7 +93,7 @@ class Prompts(Scene):
         said = run("hi", "-m", models.ENDLESS, "-n", "1", *GREEDY, "--verbose").stderr.decode()
         self.assertRegex(said, r"loaded [\d.]+ GB in [\d.]+ s, [\d.]+ GB/s\n")
         self.assertIn("converted: model.layers.*.mlp.experts.gate_up_proj (4 tensors): rows reordered; ", said)
-        self.assertIn("converted: model.norm.weight: bf16 to f32; ", said)
+        self.assertRegex(said, r"\nconverted: [^\n]*\bmodel\.norm\.weight\b[^\n]*: bf16 to f32; ")
         self.assertNotIn("converted", run("hi", "-m", models.ENDLESS, "-n", "1", *GREEDY).stderr.decode())
 
     def test_a_prompt_that_is_too_long_gets_advice_that_can_be_followed(self):
