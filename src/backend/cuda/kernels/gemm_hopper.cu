@@ -4,7 +4,7 @@
 //
 // Weights arrive by tensor copies: a chunk of tiles.cuh (eight rows, 64 columns) is two atoms of the 64-byte
 // exchange already. So do tokens, unless experts gather their rows: those arrive by cp.async, 16 bytes at a
-// time. Measured and left out: plain bulk copies of chunks (a third of the speed: they cost 60 cycles each),
+// time. Measured and left out: plain bulk copies of chunks (half the speed: they cost 60 cycles each),
 // clusters whose blocks share weights (slower), tiles of 256 rows (writing their sums stops the tensor
 // cores).
 #include "backend/cuda/kernels/gemm_hopper.cuh"
