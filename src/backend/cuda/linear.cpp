@@ -121,6 +121,7 @@ std::string product_name(const Queue& queue, WeightFormat format, int tokens, DT
   if (activations == DType::f32) return "linear_generic, float32";
   const WeightView typical = {
       .format = format, .layout = fast_layout(format), .rows = 256, .cols = 256, .rows_between = 256};
+  if (tokens == 1 && has_stream(queue, typical, 1)) return fmt::format("stream_{}, bf16", name_of(format));
   if (tokens <= gemv_tokens && has_gemv(typical)) return fmt::format("gemv_{}, bf16", name_of(format));
   if (tokens <= generic_tokens) return "linear_generic, float32 on bf16 activations";
   return fmt::format("{}{}, bf16", format == WeightFormat::bf16 ? "" : "expand + ",
