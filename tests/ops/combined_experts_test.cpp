@@ -155,6 +155,11 @@ TEST_P(ManyExperts, AgreeAmongHundreds) {
   Scene(device, {.spec = spec(256, 6, 64)}).expect_agreement();
 }
 
+// Sixteen sums of four warps for every row: on a GPU more rows fall to a block than fit at once.
+TEST_P(ManyExperts, AgreeWhereABlockSumsTheirRowsInTurns) {
+  Scene(device, {.spec = spec(16, 16, 64), .width = 2176, .before = 64}).expect_agreement();
+}
+
 TEST_P(ManyExperts, AgreeWhereGateAndUpAreTwoParts) {
   Scene(device, {.spec = spec(8, 2, 192), .split_gate_up = true}).expect_agreement();
 }
