@@ -15,6 +15,7 @@ struct Case {
   MoeMlp spec;
   WeightFormat format = WeightFormat::bf16, router = WeightFormat::bf16;
   int width = 256, before = 512, tokens = 1;
+  bool split_gate_up = false;  // two parts of `hidden` rows instead of one of twice as many
 };
 
 class Scene {
@@ -24,8 +25,6 @@ class Scene {
         case_(c),
         out_(device.weight({.format = WeightFormat::bf16, .rows = c.width, .cols = c.before}, 91)),
         router_(device.weight({.format = c.router, .rows = c.spec.experts, .cols = c.width}, 92)),
-        gate_up_(device.weight(
-            {.format = c.format, .count = c.spec.experts, .rows = 2 * c.spec.hidden, .cols = c.width}, 93)),
         down_(device.weight(
             {.format = c.format, .count = c.spec.experts, .rows = c.width, .cols = c.spec.hidden}, 94)),
         gain_(random_matrix(1, c.width, 0.5, 95)),
@@ -33,6 +32,12 @@ class Scene {
         up_bias_(random_matrix(c.spec.experts, 2 * c.spec.hidden, 0.5, 97)),
         down_bias_(random_matrix(c.spec.experts, c.width, 0.5, 98)) {
     for (double& value : gain_.values) value += 1.0;
+    const int parts = c.split_gate_up ? 2 : 1;
+    for (int part = 0; part < parts; ++part) {
+      gate_up_.push_back(&device.weight(
+          {.format = c.format, .count = c.spec.experts, .rows = 2 * c.spec.hidden / parts, .cols = c.width},
+          93 + 100 * static_cast<std::uint64_t>(part)));
+    }
     std::uint64_t seed = 500;
     do {  // a choice that no rounding changes
       in_ = random_matrix(c.tokens, c.before, 1.0, seed++);
@@ -46,8 +51,10 @@ class Scene {
     const DType type = device_.activations();
     const Norm norm = {
         .kind = NormKind::rms, .epsilon = 1e-5f, .gain = device_.upload(gain_, DType::f32), .bias = {}};
+    Linear gate_up = {{}, device_.upload(up_bias_, DType::f32)};
+    for (const TestWeight* part : gate_up_) gate_up.parts.push_back(&part->packed);
     const MoeWeights weights = {.router = {{&router_.packed}, device_.upload(router_bias_, DType::f32)},
-                                .gate_up = {{&gate_up_.packed}, device_.upload(up_bias_, DType::f32)},
+                                .gate_up = gate_up,
                                 .down = {{&down_.packed}, device_.upload(down_bias_, DType::f32)}};
     const Matrix residual = device_.upload(residual_, DType::f32);
     const Matrix routed = device_.poisoned(case_.tokens, case_.width, DType::f32);
@@ -71,7 +78,9 @@ class Scene {
     std::vector<reference::Expert> experts;
     for (int e = 0; e < case_.spec.experts; ++e) {
       const auto at = static_cast<std::size_t>(e);
-      experts.push_back({gate_up_.values[at], down_.values[at], up_bias_.row(e), down_bias_.row(e)});
+      HostMatrix stacked(0, case_.width);
+      for (const TestWeight* part : gate_up_) stacked.append(part->values[at]);
+      experts.push_back({stacked, down_.values[at], up_bias_.row(e), down_bias_.row(e)});
     }
     const HostMatrix rows_in = normed(expected);
     const HostMatrix mixed = reference::mix(rows_in, logits(rows_in), case_.spec, experts);
@@ -106,7 +115,8 @@ class Scene {
 
   Device& device_;
   Case case_;
-  const TestWeight &out_, &router_, &gate_up_, &down_;
+  const TestWeight &out_, &router_, &down_;
+  std::vector<const TestWeight*> gate_up_;
   HostMatrix gain_, router_bias_, up_bias_, down_bias_, in_, residual_;
 };
 
@@ -129,14 +139,29 @@ TEST_P(MixExpertsAddNorm, AgreesInEveryFormat) {
 class ManyExperts : public BackendTest {};
 
 TEST_P(ManyExperts, AgreeHoweverManyAreChosen) {
-  for (const auto& [experts, active] : {std::pair{32, 4}, {128, 8}, {8, 2}, {40, 8}, {4, 4}}) {
+  for (const auto& [experts, active] :
+       {std::pair{32, 4}, {128, 8}, {8, 2}, {40, 8}, {4, 4}, {4, 1}, {40, 10}, {40, 20}}) {
     SCOPED_TRACE(testing::Message() << active << " of " << experts);
     Scene(device, {.spec = spec(experts, active, 192)}).expect_agreement();
     Scene(device, {.spec = spec(experts, active, 192), .router = WeightFormat::f32}).expect_agreement();
     MoeMlp plain = spec(experts, active, 192);
     plain.renormalize = false;
+    Scene(device, {.spec = plain}).expect_agreement();
     Scene(device, {.spec = plain, .router = WeightFormat::f16}).expect_agreement();
   }
+}
+
+TEST_P(ManyExperts, AgreeAmongHundreds) {
+  Scene(device, {.spec = spec(256, 6, 64)}).expect_agreement();
+}
+
+// Sixteen sums of four warps for every row: on a GPU more rows fall to a block than fit at once.
+TEST_P(ManyExperts, AgreeWhereABlockSumsTheirRowsInTurns) {
+  Scene(device, {.spec = spec(16, 16, 64), .width = 2176, .before = 64}).expect_agreement();
+}
+
+TEST_P(ManyExperts, AgreeWhereGateAndUpAreTwoParts) {
+  Scene(device, {.spec = spec(8, 2, 192), .split_gate_up = true}).expect_agreement();
 }
 
 TEST_P(ManyExperts, AgreeAtTheShapeOfGptOss) {

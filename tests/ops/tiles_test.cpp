@@ -166,9 +166,11 @@ TEST_P(Tiles, AreMultipliedWhateverIsMissingInTheLast) {
 }
 
 TEST_P(Tiles, AreMultipliedInATableOfManyRows) {
-  const int cols = block_elements(format) == 256 ? 256 : 96;
-  const TestWeight& weight = device.weight({.format = format, .rows = 50257, .cols = cols}, 13);
-  for (const int tokens : {1, 3, 20}) expect_product(weight.packed, weight.values[0], tokens);
+  const std::vector<int> columns = block_elements(format) == 256 ? std::vector{256} : std::vector{96, 128};
+  for (const int cols : columns) {  // 96: the last chunk is half empty
+    const TestWeight& weight = device.weight({.format = format, .rows = 50257, .cols = cols}, 13);
+    for (const int tokens : {1, 3, 20}) expect_product(weight.packed, weight.values[0], tokens);
+  }
 }
 
 TEST_P(Tiles, AreCutBetweenGateAndUpOnlyWhereATileBegins) {

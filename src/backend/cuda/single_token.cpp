@@ -7,7 +7,7 @@
 namespace inferno::cuda {
 namespace {
 
-constexpr int most_blocks = 1024, most_experts = 512, most_active = 64;
+constexpr int most_blocks = 1024;
 
 const float* bias_of(const Linear& weights) {
   return reinterpret_cast<const float*>(weights.bias.data);
@@ -27,9 +27,9 @@ SingleToken::Room SingleToken::room() {
   const auto divide = [](Parts& parts) {
     Room out = {};
     out.squares = parts.take<float>(most_blocks);
-    out.router_logits = parts.take<float>(std::size_t{most_blocks} * most_experts);
-    out.shares = parts.take<float>(most_active);
-    out.chosen = parts.take<std::int32_t>(most_active);
+    out.router_logits = parts.take<float>(std::size_t{most_blocks} * stream_most_experts);
+    out.shares = parts.take<float>(stream_most_active);
+    out.chosen = parts.take<std::int32_t>(stream_most_active);
     return out;
   };
   Parts measure(nullptr);
@@ -116,8 +116,10 @@ bool SingleToken::mix_experts_add_norm(const AfterBranch& then, Matrix in, Matri
                            .shares = own.shares};
   stream_experts(queue_, std::span(up).first(count), hidden, input(in), weights.gate_up, spec.activation,
                  routing);
+  AfterBranch last = then;
+  last.router = nullptr;  // its logits would lie where this layer's choice is still being read
   stream_combine(queue_, view(*weights.down.parts.front()), then.out, {hidden, {}}, weights.down, routing,
-                 add_to(then));
+                 add_to(last));
   delay(then, nullptr);
   return true;
 }

@@ -115,7 +115,7 @@ struct StreamWarp {
     const StreamShape& shape = call.shape;
     const int stride = shape.slots + 1;
     while (at.choice < call.vectors) {
-      const float share = call.vectors > 1 ? room.shares[at.choice] : 1.0f;
+      const float share = call.shares != nullptr ? room.shares[at.choice] : 1.0f;
       const float sum = share * multiply_stage();
       if (lane % 4 == 0) {  // lanes t = 0 keep rows g
         const int slot = (at.choice * shape.parts + at.part) * stream_members + member;

@@ -44,7 +44,7 @@ struct StreamCall {
   int active = 1, expert_tiles = 0;
   int vectors = 1;                        // one input for each chosen expert when there are several
   const std::int32_t* experts = nullptr;  // chosen by a kernel before; null also when this one chooses
-  const float* shares = nullptr;
+  const float* shares = nullptr;          // of the chosen experts; null: their rows are not added up
   const std::byte* in = nullptr;
   int cols = 0;
   bool in_is_wide = false;

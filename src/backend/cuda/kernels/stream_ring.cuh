@@ -75,7 +75,9 @@ struct RingFiller {
   }
 };
 
-// What the kernel before chose. It lies there before that kernel has ended; if it does not, -1 does.
+// What the kernel before chose. It lies there before that kernel has ended; if it does not, -1 does: the
+// kernel ahead of both wrote it (AddTo::undecided), and the one that chooses lets this one start only behind
+// its own wait. An older choice is never seen.
 __device__ inline std::int32_t read_choice_early(const StreamCall& call, int lane) {
   const auto read = [&] { return lane < call.active ? __ldcg(call.experts + lane) : 0; };
   const std::int32_t early = read();

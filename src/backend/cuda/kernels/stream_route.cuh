@@ -110,8 +110,8 @@ struct RouterSums {
 };
 
 // The warps that multiply. Every block adds up the logits for itself: that is faster than waiting for one
-// that does. 1 / rms lies in shared memory behind the first barrier. In the end the choice does as well, but
-// other warps have to be told.
+// that does. room.inverse was written before. Behind it the choice lies in shared memory, but other warps
+// have to be told.
 __device__ inline Choice route_here(const StreamCall& call, const StreamRoom& room, const RouterSums& logits,
                                     int thread) {
   const Routing& routing = call.routing;
