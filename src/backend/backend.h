@@ -1,9 +1,9 @@
 // What a device must be able to do to run a decoder: hold memory and perform a dozen operations.
 //
 // Operations are pure: a backend that lacks one does not compile. Those that join several do them one after
-// another unless a backend knows better. What depends on the checkpoint (a weight format, a head size) is asked
-// once, while loading, through refuses(); after that no call may decline, and no call may move work to another
-// device.
+// another unless a backend knows better. What depends on the checkpoint (a weight format, a head size) is
+// asked once, while loading, through refuses(); after that no call may decline, and no call may move work to
+// another device.
 #pragma once
 
 #include <cstddef>
