@@ -61,6 +61,10 @@ class SmallServer {
         if (count <= 0) break;
         request.append(buffer, static_cast<std::size_t>(count));
       }
+      if (request.empty()) {  // somebody else's try at a port that a moment ago was not ours
+        ::close(connection);
+        continue;
+      }
       {
         const std::lock_guard lock(mutex_);
         requests_.push_back(request);
