@@ -13,28 +13,33 @@ namespace inferno {
 namespace {
 
 class LargeLinear : public FormatTest {};
+class LargeGemm : public BackendTest {};
 class LargeAttend : public BackendTest {};
+
+// A product with bias, in both types of results.
+void expect_agreement(Device& device, const TestWeight& weight, int tokens) {
+  const int rows = weight.packed.rows;
+  HostMatrix input = random_matrix(tokens, weight.packed.cols, 1.0, 7);
+  HostMatrix bias = random_matrix(1, rows, 1.0, 6);
+  const Matrix in = device.upload(input, device.activations());
+  Linear linear;
+  linear.parts = {&weight.packed};
+  linear.bias = device.upload(bias, DType::f32);
+  const HostMatrix expected = reference::linear(input, weight.values[0], bias.values);
+  for (const DType type : {device.activations(), DType::f32}) {
+    const Matrix out = device.poisoned(tokens, rows, type);
+    device.backend().linear(out, in, linear);
+    EXPECT_TRUE(agrees(device.download(out), expected, relative_tolerance(device.activations())))
+        << "rows " << rows << ", tokens " << tokens;
+  }
+}
 
 TEST_P(LargeLinear, AgreesWithFewAndWithManyTokens) {
   const int block = block_elements(format);
   const int cols = block == 256 ? 2816 : 2880;  // neither is a whole number of stages
   for (const int rows : {264, 131}) {
     const TestWeight& weight = device.weight({.format = format, .rows = rows, .cols = cols}, 5);
-    HostMatrix bias = random_matrix(1, rows, 1.0, 6);
-    for (const int tokens : {1, 8, 20, 40, 150}) {
-      HostMatrix input = random_matrix(tokens, cols, 1.0, 7);
-      const Matrix in = device.upload(input, device.activations());
-      Linear linear;
-      linear.parts = {&weight.packed};
-      linear.bias = device.upload(bias, DType::f32);
-      const HostMatrix expected = reference::linear(input, weight.values[0], bias.values);
-      for (const DType type : {device.activations(), DType::f32}) {
-        const Matrix out = device.poisoned(tokens, rows, type);
-        device.backend().linear(out, in, linear);
-        EXPECT_TRUE(agrees(device.download(out), expected, relative_tolerance(device.activations())))
-            << "rows " << rows << ", tokens " << tokens;
-      }
-    }
+    for (const int tokens : {1, 8, 20, 40, 150}) expect_agreement(device, weight, tokens);
   }
 }
 
@@ -55,33 +60,13 @@ TEST_P(LargeLinear, AgreesWithManyRows) {
   }
 }
 
-class LargeGemm : public BackendTest {
- protected:
-  void expect_agreement(const TestWeight& weight, int tokens) {
-    const int rows = weight.packed.rows;
-    HostMatrix input = random_matrix(tokens, weight.packed.cols, 1.0, 11);
-    HostMatrix bias = random_matrix(1, rows, 1.0, 12);
-    const Matrix in = device.upload(input, device.activations());
-    Linear linear;
-    linear.parts = {&weight.packed};
-    linear.bias = device.upload(bias, DType::f32);
-    const HostMatrix expected = reference::linear(input, weight.values[0], bias.values);
-    for (const DType type : {device.activations(), DType::f32}) {
-      const Matrix out = device.poisoned(tokens, rows, type);
-      device.backend().linear(out, in, linear);
-      EXPECT_TRUE(agrees(device.download(out), expected, relative_tolerance(device.activations())))
-          << "rows " << rows << ", tokens " << tokens;
-    }
-  }
-};
-
 // Tiles are 128 x 128, and tokens up to half a tile are a case of their own.
 TEST_P(LargeGemm, AgreesAroundTheBordersOfTiles) {
   for (const int cols : {72, 200, 512}) {  // neither 72 nor 200 is a whole number of stages
     for (const int rows : {127, 128, 129}) {
       const TestWeight& weight =
           device.weight({.format = WeightFormat::bf16, .rows = rows, .cols = cols}, 10);
-      for (const int tokens : {63, 64, 65, 127, 128, 129, 300}) expect_agreement(weight, tokens);
+      for (const int tokens : {63, 64, 65, 127, 128, 129, 300}) expect_agreement(device, weight, tokens);
     }
   }
 }
@@ -89,7 +74,7 @@ TEST_P(LargeGemm, AgreesAroundTheBordersOfTiles) {
 // 399 tiles: three or more for every multiprocessor, so that the groups of a block take turns several times.
 TEST_P(LargeGemm, AgreesWhereABlockTakesSeveralTiles) {
   const TestWeight& weight = device.weight({.format = WeightFormat::bf16, .rows = 17001, .cols = 96}, 13);
-  expect_agreement(weight, 300);
+  expect_agreement(device, weight, 300);
 }
 
 // act(gate, up) of one weight or of two, with biases.

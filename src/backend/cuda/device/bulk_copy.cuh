@@ -17,8 +17,7 @@ __device__ inline void start_barrier(Barrier* barrier, int arrivals) {
                : "memory");
 }
 
-// Makes barriers just started visible to the copy engine; the threads still have to synchronize. (A fence for
-// clusters would do as well, and wait for the memory besides: more than a microsecond.)
+// Makes barriers just started visible to the copy engine; the threads still have to synchronize.
 __device__ inline void publish_barriers() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
