@@ -21,10 +21,13 @@ struct RingFiller {
   RingPlace next = {0, 1}, landed = {};
   int filled = 0;
 
+  // One lane: a barrier for each lane would take four times as long.
   __device__ void start_barriers() const {
-    static_assert(2 * stream_most_stages <= 32, "a lane for each barrier");
-    if (lane < 2 * stream_most_stages) {
-      start_barrier(room.full + lane, lane < stream_most_stages ? 1 : stream_members);
+    if (lane == 0) {
+      for (int stage = 0; stage < call.shape.stages; ++stage) {
+        start_barrier(room.full + stage, 1);
+        start_barrier(room.empty + stage, stream_members);
+      }
     }
     publish_barriers();
     __syncwarp();
