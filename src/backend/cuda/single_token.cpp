@@ -20,14 +20,14 @@ bool same_kind(const WeightView& a, const WeightView& b) {
 }  // namespace
 
 void SingleToken::reserve() {
-  if (queue_.overlaps) room();
+  if (queue_.overlaps) clear_sums(queue_, room().router_sums);
 }
 
 SingleToken::Room SingleToken::room() {
   const auto divide = [](Parts& parts) {
     Room out = {};
     out.squares = parts.take<float>(most_blocks);
-    out.router_logits = parts.take<float>(std::size_t{most_blocks} * stream_most_experts);
+    out.router_sums = parts.take<std::int64_t>(stream_most_experts);
     out.shares = parts.take<float>(stream_most_active);
     out.chosen = parts.take<std::int32_t>(stream_most_active);
     return out;
@@ -48,12 +48,20 @@ StreamInput SingleToken::input(Matrix in) const {
 
 void SingleToken::finish(Matrix in) {
   if (in.data != rows_ || rows_ == nullptr) return;
+  drop_logits();
   finish_norm(queue_, in, norm_);
   rows_ = nullptr;
 }
 
 void SingleToken::forget(Matrix out) {
-  if (out.data == rows_) rows_ = nullptr;
+  if (out.data != rows_) return;
+  drop_logits();
+  rows_ = nullptr;
+}
+
+void SingleToken::drop_logits() {
+  if (router_ != nullptr) clear_sums(queue_, room().router_sums);
+  router_ = nullptr;
 }
 
 bool SingleToken::can_add(const AfterBranch& then, const Linear& weights, int vectors) const {
@@ -64,6 +72,7 @@ bool SingleToken::can_add(const AfterBranch& then, const Linear& weights, int ve
 
 AddTo SingleToken::add_to(const AfterBranch& then) {
   const Room own = room();
+  drop_logits();
   AddTo add = {.residual = reinterpret_cast<float*>(then.residual.data),
                .gain = reinterpret_cast<const float*>(then.norm->gain.data),
                .scale = then.scale,
@@ -71,7 +80,7 @@ AddTo SingleToken::add_to(const AfterBranch& then) {
   const bool routes = then.router != nullptr && then.router->parts.size() == 1;
   if (routes && stream_takes_router(queue_, *then.router->parts.front())) {
     add.router = then.router->parts.front();
-    add.router_logits = own.router_logits;
+    add.router_sums = own.router_sums;
     add.undecided = own.chosen;
   }
   return add;
@@ -81,10 +90,9 @@ void SingleToken::delay(const AfterBranch& then, const Weight* router) {
   rows_ = then.out.data;
   norm_ = {.squares = room().squares,
            .parts = stream_blocks(queue_, then.out.cols),
-           .width = then.out.cols,
+           .per_width = 1.0f / static_cast<float>(then.out.cols),
            .epsilon = then.norm->epsilon};
   router_ = router;
-  router_parts_ = norm_.parts;
 }
 
 bool SingleToken::linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights) {
@@ -107,17 +115,20 @@ bool SingleToken::mix_experts_add_norm(const AfterBranch& then, Matrix in, Matri
                     can_add(then, weights.down, spec.active);
   if (!fits) return false;
   const Room own = room();
-  const Routing routing = {.parts = {own.router_logits, router_parts_},
-                           .bias = bias_of(weights.router),
-                           .experts = spec.experts,
-                           .active = spec.active,
-                           .renormalizes = spec.renormalize,
-                           .chosen = own.chosen,
-                           .shares = own.shares};
+  const Routing routing = {
+      .sums = own.router_sums,
+      .bias = bias_of(weights.router),
+      .experts = spec.experts,
+      .active = spec.active,
+      .renormalizes = spec.renormalize,
+      .chosen = own.chosen,
+      .shares = own.shares,
+      .hidden_scale = stream_hidden_scale(view(*weights.down.parts.front()), spec.activation)};
   stream_experts(queue_, std::span(up).first(count), hidden, input(in), weights.gate_up, spec.activation,
                  routing);
+  router_ = nullptr;  // stream_combine makes its sums zero
   AfterBranch last = then;
-  last.router = nullptr;  // its logits would lie where this layer's choice is still being read
+  last.router = nullptr;  // its logits would be added while they are made zero
   stream_combine(queue_, view(*weights.down.parts.front()), then.out, {hidden, {}}, weights.down, routing,
                  add_to(last));
   delay(then, nullptr);

@@ -31,21 +31,23 @@ class SingleToken {
 
  private:
   struct Room {
-    float *squares, *router_logits, *shares;
+    float *squares, *shares;
+    std::int64_t* router_sums;
     std::int32_t* chosen;
   };
   Room room();
   bool can_add(const AfterBranch& then, const Linear& weights, int vectors) const;
   AddTo add_to(const AfterBranch& then);
   void delay(const AfterBranch& then, const Weight* router);
+  void drop_logits();
 
   const Queue& queue_;
   Workspace room_;
-  // The rows that lack 1 / rms, and the router whose logits lie ready for them.
+  // The rows that lack 1 / rms, and the router whose logits lie ready for them: without one, the sums of
+  // logits are zero.
   const std::byte* rows_ = nullptr;
   DelayedNorm norm_;
   const Weight* router_ = nullptr;
-  int router_parts_ = 0;
 };
 
 }  // namespace inferno::cuda

@@ -1,4 +1,5 @@
 // Which codec for which weight, how its rows are cut, and the products' arguments.
+#include <cmath>
 #include <optional>
 
 #include "backend/cuda/kernels/stream.cuh"
@@ -10,11 +11,8 @@ namespace {
 constexpr int left_free = 25 << 10;
 
 // Bytes that a multiprocessor has on their way at once: enough to keep the memory busy. With more, what the
-// kernel reads beside its weights would stand in line behind them. Experts have a late start and much to
-// decode: fewer are enough.
-constexpr int in_flight = 64 << 10, in_flight_experts = 40 << 10;
-constexpr int most_stage = 20 << 10;
-constexpr int most_batch = stream_threads / tiles::tile_rows;
+// kernel reads beside its weights would stand in line behind them.
+constexpr int in_flight = 64 << 10;
 
 StartStream* start_for(WeightFormat format) {
   if (format == WeightFormat::bf16) return stream_bf16;
@@ -29,40 +27,29 @@ constexpr int divided(int value, int by) {
   return (value + by - 1) / by;
 }
 
-StreamShape shape_with(const Queue& queue, const WeightView& weight, int vectors, int parts) {
-  const tiles::Chunk chunk = tiles::chunk_of(weight.format);
-  StreamShape shape;
-  shape.chunks = weight.cols / chunk.cols;
-  shape.chunk_bytes = chunk.bytes;
-  shape.part_chunks = divided(shape.chunks, parts);
-  shape.parts = divided(shape.chunks, shape.part_chunks);
-  shape.each = divided(shape.part_chunks, stream_members);
-  if (shape.each > 1 && chunk.cols == 64) shape.each = divided(shape.each, 2) * 2;  // they come in twos
-  const int room = queue.shared_limit - left_free - StreamRoom::fixed_bytes(vectors * weight.cols) -
-                   StreamRoom::behind_ring;
-  const int stages = std::min(stream_most_stages, std::max(0, room) / shape.stage_bytes());
-  shape.stages = stages / stream_teams * stream_teams;
-  const int ahead = weight.count > 1 ? in_flight_experts : in_flight;
-  shape.ahead = std::clamp(ahead / shape.stage_bytes(), 2, std::max(2, shape.stages));
-  shape.slots = vectors * shape.parts * stream_members;
-  const int floats = tiles::tile_rows * (shape.slots + 1);
-  shape.batch = std::min(most_batch, StreamRoom::batch_floats / floats / 2 * 2);  // gate and up together
-  return shape;
+// Chunks of a stage that a warp may multiply: MXFP4 has a column of the tensor cores for each block of four.
+int most_each(WeightFormat format) {
+  if (format == WeightFormat::mxfp4) return 4;
+  return format == WeightFormat::q8_0 ? 2 : 1;
 }
 
-// Of the cuts into stages of a good size, the one that leaves least of the shared memory unused.
 std::optional<StreamShape> shape_of(const Queue& queue, const WeightView& weight, int vectors) {
   const tiles::Chunk chunk = tiles::chunk_of(weight.format);
   if (start_for(weight.format) == nullptr || weight.cols % chunk.cols != 0) return std::nullopt;
-  const int least = divided(weight.cols / chunk.cols * chunk.bytes, most_stage);
-  std::optional<StreamShape> best;
-  for (int parts = least; parts <= least + least / 2; ++parts) {
-    const StreamShape shape = shape_with(queue, weight, vectors, parts);
-    const bool fits = shape.stages > 0 && shape.batch > 0;
-    const auto used = [](const StreamShape& s) { return s.stages * s.stage_bytes(); };
-    if (fits && (!best || used(shape) > used(*best))) best = shape;
-  }
-  return best;
+  StreamShape shape;
+  shape.chunks = weight.cols / chunk.cols;
+  shape.chunk_bytes = chunk.bytes;
+  shape.parts = divided(shape.chunks, stream_warps * most_each(weight.format));
+  shape.part_chunks = divided(shape.chunks, shape.parts);
+  shape.parts = divided(shape.chunks, shape.part_chunks);
+  shape.each = divided(shape.part_chunks, stream_warps);
+  shape.used = divided(shape.part_chunks, shape.each);
+  const int room = queue.shared_limit - left_free - StreamRoom::fixed_bytes(vectors * weight.cols) -
+                   StreamRoom::behind_ring;
+  shape.stages = std::min(stream_most_stages, std::max(0, room) / shape.stage_bytes());
+  shape.ahead = std::clamp(in_flight / shape.stage_bytes(), 2, std::max(2, shape.stages));
+  if (shape.stages < 3) return std::nullopt;
+  return shape;
 }
 
 struct Start {
@@ -86,27 +73,36 @@ Start start_of(const Queue& queue, std::span<const WeightView> parts, const Stre
   return start;
 }
 
-void launch_stream(const Queue& queue, const Start& start, StreamMode mode) {
-  const StreamCall& call = start.call;
-  const int blocks = std::min(queue.multiprocessors, call.tiles);
+void launch_stream(const Queue& queue, Start& start, int tiles, StreamMode mode) {
+  StreamCall& call = start.call;
+  const int blocks = std::min(queue.multiprocessors, tiles);
+  call.tiles_each = tiles / blocks;
+  call.tiles_rest = tiles % blocks;
   const int shared = StreamRoom::fixed_bytes(call.vectors * call.cols) +
                      call.shape.stages * call.shape.stage_bytes() + StreamRoom::behind_ring;
   start.start(queue, call, mode, blocks, shared);
 }
 
-void set_gated(StreamCall& call, std::span<const WeightView> gate_up, int hidden,
-               const ActivationSpec& activation) {
+// Returns the tiles of the gate.
+int set_gated(StreamCall& call, std::span<const WeightView> gate_up, int hidden,
+              const ActivationSpec& activation) {
+  const int tiles = divided(hidden, tiles::tile_rows);
   call.parts[0] = {.data = gate_up[0].data, .rows = hidden};
-  call.tiles = divided(hidden, tiles::tile_rows);
-  call.parts[1] = {
-      .data = gate_up.size() == 2 ? gate_up[1].data : gate_up[0].data + call.tiles * call.tile_bytes,
-      .rows = hidden};
+  call.parts[1] = {.data = gate_up.size() == 2 ? gate_up[1].data : gate_up[0].data + tiles * call.tile_bytes,
+                   .rows = hidden};
   call.activation = activation;
+  return tiles;
+}
+
+// All rows that a thread may ask for lie within stream_router_rows.
+int router_shift(int experts) {
+  int shift = 0;
+  while (shift < 4 && (experts << (shift + 1)) <= stream_threads - 32) ++shift;
+  return shift;
 }
 
 void set_add(StreamCall& call, const WeightView& weight, Matrix out, const AddTo& add) {
   call.parts[0] = {.data = weight.data, .rows = weight.rows};
-  call.tiles = divided(weight.rows, tiles::tile_rows);
   call.out = elements_of(out);
   call.residual = add.residual;
   call.gain = add.gain;
@@ -119,7 +115,8 @@ void set_add(StreamCall& call, const WeightView& weight, Matrix out, const AddTo
     call.router_tile = tiles::tile_bytes(add.router->format, add.router->cols);
   }
   call.router_experts = add.router->rows;
-  call.router_logits = add.router_logits;
+  call.router_shift = router_shift(add.router->rows);
+  call.router_sums = add.router_sums;
 }
 
 __global__ void __launch_bounds__(1024) finish_norm_kernel(const Elements row, int width, DelayedNorm norm) {
@@ -134,7 +131,23 @@ __global__ void __launch_bounds__(1024) finish_norm_kernel(const Elements row, i
   }
 }
 
+__global__ void clear_sums_kernel(std::int64_t* sums) {
+  wait_for_previous();
+  let_next_start();
+  sums[threadIdx.x] = 0;
+}
+
 }  // namespace
+
+void clear_sums(const Queue& queue, std::int64_t* sums) {
+  launch(queue, {.threads = stream_most_experts}, clear_sums_kernel, sums);
+}
+
+float stream_hidden_scale(const WeightView& down, const ActivationSpec& activation) {
+  if (down.format != WeightFormat::mxfp4 || activation.kind != Activation::swiglu_clamped) return 0.0f;
+  const float most = activation.limit * (activation.limit + 1.0f);
+  return most > 1e-20f && most < 1e20f ? std::exp2(std::floor(std::log2(32768.0f / most))) : 0.0f;
+}
 
 void finish_norm(const Queue& queue, Matrix row, const DelayedNorm& norm) {
   launch(queue, {.threads = 1024}, finish_norm_kernel, elements_of(row), row.cols, norm);
@@ -154,31 +167,31 @@ bool stream_takes_router(const Queue& queue, const Weight& router) {
   if (!plain || router.rows > stream_most_experts) return false;
   const int tiles = divided(divided(router.cols, tiles::tile_rows), queue.multiprocessors);  // of a block
   const int rows = tiles::tile_rows * tiles;
-  return rows <= stream_router_rows && divided(rows, router_lanes(router.rows)) <= RouterColumns::most;
+  return rows <= stream_router_rows && divided(rows, 1 << router_shift(router.rows)) <= RouterColumns::most;
 }
 
 void stream_linear(const Queue& queue, std::span<const WeightView> parts, Matrix out, int column,
                    const StreamInput& in, const float* bias) {
   Start start = start_of(queue, parts, in, 1);
   StreamCall& call = start.call;
+  int tiles = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    call.parts[i] = {
-        .data = parts[i].data, .rows = parts[i].rows, .column = column, .first_tile = call.tiles};
+    call.parts[i] = {.data = parts[i].data, .rows = parts[i].rows, .column = column, .first_tile = tiles};
     column += parts[i].rows;
-    call.tiles += divided(parts[i].rows, tiles::tile_rows);
+    tiles += divided(parts[i].rows, tiles::tile_rows);
   }
   call.out = elements_of(out);
   call.bias = bias;
-  launch_stream(queue, start, StreamMode::plain);
+  launch_stream(queue, start, tiles, StreamMode::plain);
 }
 
 void stream_gated(const Queue& queue, std::span<const WeightView> gate_up, Matrix out, const StreamInput& in,
                   const float* bias, const ActivationSpec& activation) {
   Start start = start_of(queue, gate_up.first(1), in, 1);
-  set_gated(start.call, gate_up, out.cols, activation);
+  const int tiles = set_gated(start.call, gate_up, out.cols, activation);
   start.call.out = elements_of(out);
   start.call.bias = bias;
-  launch_stream(queue, start, StreamMode::gated);
+  launch_stream(queue, start, tiles, StreamMode::gated);
 }
 
 void stream_add(const Queue& queue, const WeightView& weight, Matrix out, const StreamInput& in,
@@ -186,7 +199,7 @@ void stream_add(const Queue& queue, const WeightView& weight, Matrix out, const 
   Start start = start_of(queue, {&weight, 1}, in, 1);
   set_add(start.call, weight, out, add);
   start.call.bias = bias;
-  launch_stream(queue, start, StreamMode::add);
+  launch_stream(queue, start, divided(weight.rows, tiles::tile_rows), StreamMode::add);
 }
 
 void stream_experts(const Queue& queue, std::span<const WeightView> gate_up, Matrix out,
@@ -194,15 +207,13 @@ void stream_experts(const Queue& queue, std::span<const WeightView> gate_up, Mat
                     const Routing& routing) {
   Start start = start_of(queue, gate_up.first(1), in, 1);
   StreamCall& call = start.call;
-  set_gated(call, gate_up, out.cols, activation);
-  call.expert_tiles = call.tiles;
-  call.tiles *= routing.active;
+  call.expert_tiles = set_gated(call, gate_up, out.cols, activation);
   call.active = routing.active;
   call.routing = routing;
   call.out = elements_of(out);
   call.bias = floats_of(linear.bias);
   call.bias_stride = linear.bias.cols;
-  launch_stream(queue, start, StreamMode::gated);
+  launch_stream(queue, start, call.expert_tiles * routing.active, StreamMode::experts);
 }
 
 void stream_combine(const Queue& queue, const WeightView& down, Matrix out, const StreamInput& in,
@@ -213,9 +224,11 @@ void stream_combine(const Queue& queue, const WeightView& down, Matrix out, cons
   call.experts = routing.chosen;
   call.shares = routing.shares;
   call.active = routing.active;
+  call.routing = routing;
+  if (routing.hidden_scale > 0.0f) call.in_factor = 1.0f / routing.hidden_scale;
   call.bias = floats_of(linear.bias);
   call.bias_stride = linear.bias.cols;
-  launch_stream(queue, start, StreamMode::add);
+  launch_stream(queue, start, divided(down.rows, tiles::tile_rows), StreamMode::combine);
 }
 
 }  // namespace inferno::cuda

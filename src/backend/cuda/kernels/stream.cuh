@@ -1,11 +1,12 @@
-// The kernel of stream.h for one codec. One warp copies, four teams of four multiply. A block's rows come in
-// tiles of eight; a stage of the ring holds a tile or a part of its columns and belongs to one team, whose
-// members multiply some chunks each. All sums meet in shared memory. The tensor cores multiply sixteen rows
-// at once: a tile's eight rows of one chunk, and the same rows of another chunk. The other operand has eight
-// columns, which a Codec uses so that each half finds its inputs.
+// The kernel of stream.h for one codec. One warp copies, sixteen multiply. A block's rows come in pairs of
+// tiles of eight; a stage of the ring holds a pair, or some of its columns, of which every warp multiplies
+// its own chunks. All sums meet in shared memory. The tensor cores multiply sixteen rows at once: the two
+// tiles of a pair.
 //
-// A Codec says which form of the input it wants and multiplies a warp's chunks of a tile: lane (g, t) gets
-// its own part of the sum of row g, or all of it where `whole`.
+// A Codec says which form of the input it wants and multiplies a warp's chunks of a pair: its Sums give lane
+// (g, t) its part of the sums of row g of both tiles, or all of them where `whole`. Sums<true> are those of
+// two experts' tiles, each of which has its own input; otherwise both tiles have the same. `one_part`: only
+// for shapes of which a stage holds all columns.
 #pragma once
 
 #include "backend/cuda/kernels/launch.cuh"
@@ -15,251 +16,218 @@
 
 namespace inferno::cuda {
 
-// Barriers of the block besides sync_multipliers().
-__device__ inline void ring_is_ready(bool waits) {
-  if (waits) {
-    asm volatile("bar.sync 2, %0;" ::"n"(stream_threads + 32) : "memory");
-  } else {
-    asm volatile("bar.arrive 2, %0;" ::"n"(stream_threads + 32) : "memory");
-  }
-}
-__device__ inline void experts_are_chosen() {
-  asm volatile("bar.sync 3, %0;" ::"n"(stream_threads + 32) : "memory");
-}
-
-// The arguments come from memory that nobody has touched for a while. Every warp asks for another line of
-// them, so that the first use of each does not wait for itself alone.
-__device__ inline void touch_arguments(const StreamCall& call, int thread) {
-  constexpr int line = 64, lines = (sizeof(StreamCall) + line - 1) / line;
-  const auto* words = reinterpret_cast<const std::uint32_t*>(&call);
-  for (int i = thread / 32; i < lines; i += stream_warps + 1) {
-    asm volatile("" ::"r"(words[i * line / 4]));
-  }
-}
-
-// Where a team's next stage is: in the ring, and what of the batch it holds.
-struct TeamPlace {
-  RingPlace ring;
-  int part = 0, item = 0, choice = 0;
-
-  __device__ explicit TeamPlace(int team) : ring{team}, part(team) {}
-  __device__ void settle(int parts, int items) {
-    while (part >= parts) {
-      part -= parts;
-      ++item;
-    }
-    while (item >= items) {
-      item -= items;
-      ++choice;
-    }
-  }
-  __device__ void advance(const StreamShape& shape, int items) {
-    part += stream_teams;
-    settle(shape.parts, items);
-    ring.stage += stream_teams;
-    if (ring.stage < shape.stages) return;
-    ring.stage -= shape.stages;
-    ring.parity ^= 1u;
-  }
-  // From the end of a batch to the next one's begin.
-  __device__ void rebase(int vectors, int items, int next_items) {
-    item += (choice - vectors) * items;
-    choice = 0;
-    settle(1 << 30, next_items);
-  }
+// What a codec multiplies: `chunks` neighbouring ones of two tiles, the second `to_second` bytes behind the
+// first. Where a tile is alone the second is left over from another; its sums are of no use.
+struct StreamPiece {
+  const std::byte* data;
+  int to_second, chunks;
 };
 
 // A warp's way through the ring.
-template <class Codec>
+template <class Codec, StreamMode mode>
 struct StreamWarp {
+  static constexpr bool combines = mode == StreamMode::combine;
+  using Sums = typename Codec::template Sums<combines>;
+
   const StreamCall& call;
   const StreamRoom& room;
-  const int member, lane;
-  TeamPlace at;
-  typename Codec::Inputs in = {};
-  int loaded = -1;  // what `in` was loaded for
+  const int warp, lane;
+  RingPlace at = {};
+  int slot;  // which chunks of the next part are this warp's; goes round, so that all have as much to do
+  typename Sums::Inputs in = {};
+  int loaded = -1;      // what `in` was loaded for
+  float shares = 0.0f;  // lane k: of the k-th expert
 
   __device__ StreamWarp(const StreamCall& c, const StreamRoom& r, int thread)
-      : call(c),
-        room(r),
-        member(thread / 32 % stream_members),
-        lane(thread % 32),
-        at(thread / 32 / stream_members) {}
+      : call(c), room(r), warp(thread / 32), lane(thread % 32), slot(warp) {}
 
-  __device__ float multiply_stage() {
+  // `choice`: of the first tile's input; the second's is the next one when combining.
+  __device__ void multiply_part(Sums& sums, int choice, int part) {
     const StreamShape& shape = call.shape;
-    const int first = member * shape.each;
-    const int count = max(0, min(shape.each, shape.chunks_of(at.part) - first));
-    const int input = at.choice * shape.chunks + at.part * shape.part_chunks + first;
+    const int first = slot * shape.each;
+    const int count = min(shape.each, (Codec::one_part ? shape.chunks : shape.chunks_of(part)) - first);
+    const int input = choice * shape.chunks + part * shape.part_chunks + first;
     if (count > 0 && input != loaded) {
-      in.load(room, input, count, lane);
+      in.load(room, input, combines && choice + 1 < call.vectors ? input + shape.chunks : input, count, lane);
       loaded = input;
     }
-    wait(room.full + at.ring.stage, at.ring.parity);
-    float sum = 0.0f;
-    if (count > 0) {
-      const std::byte* stage = room.ring + at.ring.stage * shape.stage_bytes();
-      sum = Codec::multiply(stage + first * shape.chunk_bytes, count, in, lane);
-    }
+    const std::byte* stage = room.ring + at.stage * shape.stage_bytes() + first * shape.chunk_bytes;
+    wait(room.full + at.stage, at.parity);
+    if (count > 0) sums.add({stage, shape.part_bytes(), count}, in, lane);
     __syncwarp();
-    if (lane == 0) arrive(room.empty + at.ring.stage);
-    if constexpr (!Codec::whole) {
-      sum += __shfl_xor_sync(full_warp, sum, 1);
-      sum += __shfl_xor_sync(full_warp, sum, 2);
-    }
-    return sum;
+    if (lane == 0) arrive(room.empty + at.stage);
+    at.advance(shape.stages);
   }
 
-  // All stages of a batch that are this team's.
-  __device__ void multiply_batch(float* reduced, int items) {
-    const StreamShape& shape = call.shape;
-    const int stride = shape.slots + 1;
-    while (at.choice < call.vectors) {
-      const float share = call.shares != nullptr ? room.shares[at.choice] : 1.0f;
-      const float sum = share * multiply_stage();
-      if (lane % 4 == 0) {  // lanes t = 0 keep rows g
-        const int slot = (at.choice * shape.parts + at.part) * stream_members + member;
-        reduced[(at.item * tiles::tile_rows + lane / 4) * stride + slot] = sum;
-      }
-      at.advance(shape, items);
-    }
-  }
-};
-
-// What a thread that multiplies knows when the product begins.
-struct StreamKnown {
-  StreamOperands operands;
-  RouterColumns router;
-};
-
-template <class Codec, StreamMode mode>
-__device__ void multiply(const StreamCall& call, const StreamRoom& room, const StreamShare& share,
-                         StreamKnown& known, int thread) {
-  StreamWarp<Codec> warp(call, room, thread);
-  const int most = call.shape.batch;
-  float square = 0.0f;
-  int turn = 0;
-  for (int batch = 0; batch < share.items; batch += most, turn ^= 1) {
-    const int items = min(most, share.items - batch);
-    float* reduced = room.reduced + turn * StreamRoom::batch_floats;
-    if (batch > 0) {
-      known.operands = operands_of<mode>(call, room, share, batch, thread);
-      known.operands.template read_residual<mode>(call);
-      if (mode == StreamMode::add) known.operands.join_biases(call, room);
-      warp.at.rebase(call.vectors, most, items);
+  // All columns of a pair.
+  __device__ void multiply(Sums& sums, int choice) {
+    if constexpr (Codec::one_part) {
+      multiply_part(sums, choice, 0);
     } else {
-      warp.at.settle(call.shape.parts, items);
+      for (int part = 0; part < call.shape.parts; ++part) {
+        multiply_part(sums, choice, part);
+        slot -= call.shape.used;
+        if (slot < 0) slot += stream_warps;
+      }
     }
-    warp.multiply_batch(reduced, items);
-    sync_multipliers();
-    // The sums of the batch after this one go elsewhere; those of the one after that wait for its end.
-    square += write_result<mode>(call, room, reduced, known.operands, *room.inverse, batch, thread);
   }
-  if constexpr (mode == StreamMode::add) {
-    square = warp_sum(square);
-    if (thread % 32 == 0) room.small[thread / 32] = square;
-    sync_multipliers();
-    write_parts(call, room, share, known.router, thread);
-  }
-}
 
-// Behind the kernel before: its results, and the choice of experts. Everything is asked for before anything
-// is used.
+  // Lane (g, t) gets its part of row g: of the first tile where t is even, of the second where it is odd.
+  // Combining, both are the same row, of two experts.
+  __device__ float multiply_pair() {
+    if constexpr (combines) {
+      float row = 0.0f;
+      for (int choice = 0; choice < call.vectors; choice += 2) {
+        Sums sums;
+        multiply(sums, choice);
+        const float2 own = sums.rows(lane);
+        row += __shfl_sync(full_warp, shares, choice) * own.x;
+        const float second = __shfl_sync(full_warp, shares, (choice + 1) % 32);
+        if (choice + 1 < call.vectors) row += second * own.y;
+      }
+      if constexpr (!Codec::whole) row += __shfl_xor_sync(full_warp, row, 1);
+      return Codec::whole ? row : row + __shfl_xor_sync(full_warp, row, 2);
+    } else {
+      Sums sums;
+      multiply(sums, 0);
+      const float2 rows = sums.rows(lane);
+      const bool odd = lane % 2 != 0;
+      float kept = odd ? rows.y : rows.x;
+      if constexpr (!Codec::whole) {
+        kept += __shfl_xor_sync(full_warp, odd ? rows.x : rows.y, 1);
+        kept += __shfl_xor_sync(full_warp, kept, 2);
+      }
+      return kept;
+    }
+  }
+
+  __device__ void multiply_batch(float* reduced, int pairs) {
+    float* own = reduced + warp * StreamRoom::warp_floats + tiles::tile_rows * (lane % 4) + lane / 4;
+    for (int pair = 0; pair < pairs; ++pair, own += 2 * tiles::tile_rows) {
+      const float sum = multiply_pair();
+      if (lane % 4 < (combines ? 1 : 2)) *own = sum;
+    }
+  }
+};
+
+// Behind the kernel before: its results. Everything is asked for before anything is used.
 template <class Codec, StreamMode mode>
-__device__ void prepare(const StreamCall& call, const StreamRoom& room, const StreamShare& share,
-                        StreamKnown& known, RouterSums& logits, int thread) {
-  const bool routes = mode == StreamMode::gated && call.routing.parts.logits != nullptr;
-  const bool chosen = mode == StreamMode::add && call.experts != nullptr && thread < call.active;
+__device__ void prepare(const StreamCall& call, const StreamRoom& room, StreamWarp<Codec, mode>& warp,
+                        StreamOperands& operands, int thread) {
   const int lane = thread % 32;
-  const bool measures = thread >= stream_threads - 32;  // a warp that has little or nothing to stage
+  // A warp that has little or nothing to stage and to write.
+  const bool measures = mode != StreamMode::experts && thread >= stream_threads - 32;
+  ring_is_ready(/*waits=*/true);
   wait_for_previous();
   SquareParts squares;
-  if (routes) logits.load(call.routing, thread);
   if (measures) squares.load(call.norm, lane);
-  const std::int32_t expert = chosen ? __ldcg(call.experts + thread) : 0;
-  const float part = chosen ? __ldcg(call.shares + thread) : 0.0f;
-  known.operands.template read_residual<mode>(call);
-  stage_input<Codec::form, mode == StreamMode::add ? 4 : 2>(call, room, thread);
-  if (chosen) {
-    room.chosen[thread] = expert;
-    room.shares[thread] = part;
-  }
+  if (mode == StreamMode::combine && lane < call.active) warp.shares = __ldcg(call.shares + lane);
+  if constexpr (is_adding(mode)) operands.read_residual(call);
+  stage_input<Codec::form, mode == StreamMode::combine ? 3 : 2>(call, room, thread);
   if (measures) {
     const float inverse = squares.inverse_rms(call.norm, lane);
     if (lane == 0) *room.inverse = inverse;
   }
-  if (routes) {
-    const Choice choice = route_here(call, room, logits, thread);
-    experts_are_chosen();
-    if (blockIdx.x == 0 && thread < 32) choice.publish(call.routing, room.small, lane);
-    let_next_start();
-    known.operands = operands_of<mode>(call, room, share, 0, thread);
-  } else {
-    sync_multipliers();
-    if (mode == StreamMode::add) known.operands.join_biases(call, room);
-  }
-  if (mode == StreamMode::add && call.undecided != nullptr && blockIdx.x == 0 &&
-      thread < stream_most_active) {
+  sync_multipliers();
+  if (mode == StreamMode::experts && thread < stream_writers) experts_are_chosen(/*waits=*/true);
+  if (blockIdx.x != 0) return;
+  if (mode == StreamMode::add && call.undecided != nullptr && thread < stream_most_active) {
     __stcg(call.undecided + thread, -1);
   }
+  // The logits have been read: the next layer's are added to zeros.
+  if (mode == StreamMode::combine && thread < call.routing.experts) __stcg(call.routing.sums + thread, 0);
 }
 
 template <class Codec, StreamMode mode>
 __device__ void multiply_warps(const StreamCall& call, const StreamRoom& room, const StreamShare& share,
                                int thread) {
-  const bool routes = mode == StreamMode::gated && call.routing.parts.logits != nullptr;
-  // What does not depend on the kernel before is asked for ahead of everything: a first touch takes a
-  // while.
-  StreamKnown known;
+  if (thread < 32) {
+    if (thread == 0) start_barriers(room.empty, call.shape.stages, stream_warps);
+    __syncwarp();
+    ring_may_be_filled(/*waits=*/false);
+  }
+  // What does not depend on the kernel before is asked for ahead of everything: a first touch takes a while.
   if (thread < 8) reinterpret_cast<float*>(room.zeros)[thread] = 0.0f;
-  if (mode == StreamMode::add && call.experts != nullptr) {
+  if (mode == StreamMode::combine) {
     const std::int32_t early = read_choice_early(call, thread % 32);
     if (thread < 32) room.chosen[thread] = early;
     sync_multipliers();
   }
-  RouterSums logits;
-  if (routes) {
-    logits.load_bias(call.routing, thread);
-  } else {
-    known.operands = operands_of<mode>(call, room, share, 0, thread);
+  if (mode == StreamMode::combine && call.in_factor > 0.0f) {
+    for (int i = thread; i < call.vectors * call.cols / 32; i += stream_threads)
+      room.factors[i] = call.in_factor;
   }
-  if (mode == StreamMode::add && call.router_logits != nullptr) known.router.load(call, share, thread);
-  ring_is_ready(/*waits=*/true);
-  prepare<Codec, mode>(call, room, share, known, logits, thread);
-  multiply<Codec, mode>(call, room, share, known, thread);
+  RouterColumns router;
+  if (mode == StreamMode::add && call.router_sums != nullptr) {
+    if (thread < stream_router_rows) room.scaled[thread] = 0.0f;
+    router.load(call, share, thread);
+  }
+  StreamWarp<Codec, mode> warp(call, room, thread);
+  StreamOperands operands;
+  float square = 0.0f;
+  int turn = 0;
+  for (int batch = 0; batch < share.pairs; batch += stream_batch, turn ^= 1) {
+    if (mode == StreamMode::experts && batch == 0) prepare(call, room, warp, operands, thread);
+    operands = operands_of<mode>(call, room, share, batch, thread);
+    if (mode != StreamMode::experts && batch == 0) {
+      prepare(call, room, warp, operands, thread);
+    } else if (is_adding(mode)) {
+      operands.read_residual(call);
+    }
+    if (mode == StreamMode::combine) operands.join_biases(call, room, warp.shares);
+    if (mode == StreamMode::add && batch == 0) router.read(call);
+    float* reduced = room.reduced + turn * StreamRoom::batch_floats;
+    warp.multiply_batch(reduced, min(stream_batch, share.pairs - batch));
+    sync_multipliers();
+    // The sums of the batch after this one go elsewhere; those of the one after that wait for its end.
+    square += write_result<mode>(call, room, reduced, operands, batch, thread);
+  }
+  if constexpr (is_adding(mode)) {
+    square = warp_sum(square);
+    if (thread % 32 == 0) room.squares[thread / 32] = square;
+    sync_multipliers();
+    write_parts<mode>(call, room, router, thread);
+  }
 }
 
 // The warp that copies.
 template <StreamMode mode>
 __device__ void fill_ring(const StreamCall& call, const StreamRoom& room, const StreamShare& share,
-                          bool routes, int lane) {
-  RingFiller<mode> filler = {call, room, share, lane};
-  filler.start_barriers();
+                          int lane) {
+  RingFiller<mode> filler = {call, room, share};
+  if (lane == 0) start_barriers(room.full, call.shape.stages, 1);
+  __syncwarp();
+  ring_may_be_filled(/*waits=*/true);
   ring_is_ready(/*waits=*/false);
-  std::int32_t* chosen = nullptr;
-  if (routes) {  // which experts' weights are read is known only then
-    experts_are_chosen();
+  std::int32_t* chosen = room.chosen + stream_most_active;
+  if constexpr (mode == StreamMode::experts) {  // which weights are read is known only then
+    Router router(call.routing, lane);
+    wait_for_previous();
+    const float inverse = router.read(call.norm);
+    const Router::Choice choice = router.choose(room.chosen);
+    chosen = room.chosen;
+    if (lane == 0) *room.inverse = inverse;
+    __syncwarp();
+    experts_are_chosen(/*waits=*/false);
+    if (blockIdx.x == gridDim.x - 1) router.publish(choice);  // the block that has least to do
     let_next_start();
-  } else if (mode == StreamMode::add && call.experts != nullptr) {
-    chosen = room.chosen + stream_most_active;
+  } else if constexpr (mode == StreamMode::combine) {
     chosen[lane] = read_choice_early(call, lane);
     __syncwarp();
   }
-  filler.run(chosen);
+  if (lane == 0) filler.run(chosen);
 }
 
 template <class Codec, StreamMode mode>
-__global__ void __launch_bounds__(stream_threads + 32, 1)
+__global__ void __launch_bounds__(640, 1)  // not so many, but no more registers than for so many
     stream_kernel(const __grid_constant__ StreamCall call) {
   extern __shared__ __align__(128) std::byte memory[];
   const int thread = static_cast<int>(threadIdx.x);
-  touch_arguments(call, thread);
   const StreamRoom room(memory, call.vectors * call.cols);
   const StreamShare share = share_of<mode>(call);
-  const bool routes = mode == StreamMode::gated && call.routing.parts.logits != nullptr;
-  if (!routes) let_next_start();
+  if (mode != StreamMode::experts) let_next_start();
   if (thread < stream_threads) return multiply_warps<Codec, mode>(call, room, share, thread);
-  fill_ring<mode>(call, room, share, routes, thread % 32);
+  fill_ring<mode>(call, room, share, thread % 32);
 }
 
 template <class Codec>
@@ -272,9 +240,13 @@ void start_stream(const Queue& queue, const StreamCall& call, StreamMode mode, i
             .shared = static_cast<std::size_t>(shared)},
            kernel, call);
   };
-  if (mode == StreamMode::plain) return begin(stream_kernel<Codec, StreamMode::plain>);
-  if (mode == StreamMode::gated) return begin(stream_kernel<Codec, StreamMode::gated>);
-  begin(stream_kernel<Codec, StreamMode::add>);
+  switch (mode) {
+    case StreamMode::plain: return begin(stream_kernel<Codec, StreamMode::plain>);
+    case StreamMode::gated: return begin(stream_kernel<Codec, StreamMode::gated>);
+    case StreamMode::experts: return begin(stream_kernel<Codec, StreamMode::experts>);
+    case StreamMode::add: return begin(stream_kernel<Codec, StreamMode::add>);
+    case StreamMode::combine: return begin(stream_kernel<Codec, StreamMode::combine>);
+  }
 }
 
 // One translation unit each.

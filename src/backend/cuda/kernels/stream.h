@@ -7,20 +7,13 @@
 
 namespace inferno::cuda {
 
-constexpr int stream_most_active = 32, stream_most_experts = 512;
+constexpr int stream_most_active = 32, stream_most_experts = 128;
 
 // Rows that still have to be multiplied by 1 / rms. The squares were summed in parts.
 struct DelayedNorm {
   const float* squares = nullptr;  // null: nothing is missing
-  int parts = 0, width = 1;
-  float epsilon = 0.0f;
-};
-
-// The parts of router logits (not yet multiplied by 1 / rms), one row of `experts` for each block that
-// summed.
-struct RouterParts {
-  float* logits = nullptr;
   int parts = 0;
+  float per_width = 1.0f, epsilon = 0.0f;  // 1 / the number of columns
 };
 
 // residual += scale * product; out = gain * residual, with 1 / rms delayed.
@@ -28,20 +21,23 @@ struct AddTo {
   float* residual = nullptr;
   const float* gain = nullptr;
   float scale = 1.0f;
-  float* squares = nullptr;           // [blocks]
-  const Weight* router = nullptr;     // reads `out` next: its logits are summed on the way
-  float* router_logits = nullptr;     // [blocks, experts]
-  std::int32_t* undecided = nullptr;  // [stream_most_active]: become -1 until experts are chosen
+  float* squares = nullptr;             // [blocks]
+  const Weight* router = nullptr;       // reads `out` next: its logits are summed on the way
+  std::int64_t* router_sums = nullptr;  // [experts], see Routing
+  std::int32_t* undecided = nullptr;    // [stream_most_active]: become -1 until experts are chosen
 };
 
-// What mix_experts chose: summed up and sorted in the kernel that first reads an expert.
+// What mix_experts chooses: in the kernel that first reads an expert.
 struct Routing {
-  RouterParts parts;
+  // [stream_most_experts]: sums of logits, not yet multiplied by 1 / rms, in units of stream_route.cuh. All
+  // zero unless they wait to be read; the kernel behind the one that reads them makes them zero again.
+  std::int64_t* sums = nullptr;
   const float* bias = nullptr;
   int experts = 0, active = 0;
   bool renormalizes = true;
   std::int32_t* chosen = nullptr;  // [active]: written for the kernel behind, which reads it early
   float* shares = nullptr;
+  float hidden_scale = 0.0f;  // stream_hidden_scale()
 };
 
 struct StreamInput {
@@ -52,7 +48,14 @@ struct StreamInput {
 // Multiplies the row by its 1 / rms after all, for kernels that do not know of it.
 void finish_norm(const Queue& queue, Matrix row, const DelayedNorm& norm);
 
-// Blocks that a product of so many rows is divided into: as many squares and router parts come of it.
+// Where activations have a limit and the product behind wants f16, the experts' hidden rows are f16
+// multiplied by this. 0: they are bf16.
+float stream_hidden_scale(const WeightView& down, const ActivationSpec& activation);
+
+// For sums that nobody is going to read.
+void clear_sums(const Queue& queue, std::int64_t* sums);
+
+// Blocks that a product of so many rows is divided into: as many parts of squares come of it.
 int stream_blocks(const Queue& queue, int rows);
 
 bool has_stream(const Queue& queue, const WeightView& weight, int vectors);

@@ -43,4 +43,26 @@ __device__ float four_blocks(const ByteWeights& weights, const std::byte* in, in
   return static_cast<float>(256 * (even ? c[0] : c[2]) + (even ? c[1] : c[3]));
 }
 
+// Codec::Sums of codecs that multiply one tile after the other, a chunk of both at a time.
+template <class Codec>
+struct TileSums {
+  struct Inputs {
+    typename Codec::Inputs first, second;
+    __device__ void load(const StreamRoom& room, int a, int b, int, int lane) {
+      first.load(room, a, lane);
+      second.load(room, b, lane);
+    }
+  };
+  float2 sums = {};
+  __device__ float2 rows(int) const { return sums; }
+  __device__ void add(const StreamPiece& piece, const Inputs& in, int lane) {
+#pragma unroll 1
+    for (int chunk = 0; chunk < piece.chunks; chunk += Codec::at_once) {
+      const bool all = chunk + Codec::at_once <= piece.chunks;
+      sums.x += Codec::multiply(piece.data, chunk, all, in.first, lane);
+      sums.y += Codec::multiply(piece.data + piece.to_second, chunk, all, in.second, lane);
+    }
+  }
+};
+
 }  // namespace inferno::cuda

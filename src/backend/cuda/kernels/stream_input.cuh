@@ -28,7 +28,7 @@ struct SquareParts {
 #pragma unroll
     for (int i = 0; i < at_once; ++i) sum += values[i];
     for (int part = lane + 32 * at_once; part < norm.parts; part += 32) sum += __ldcg(norm.squares + part);
-    return rsqrtf(warp_sum(sum) / static_cast<float>(norm.width) + norm.epsilon);
+    return rsqrtf(warp_sum(sum) * norm.per_width + norm.epsilon);
   }
 };
 
@@ -119,7 +119,7 @@ __device__ void store_bytes(const float (&x)[8], const StreamRoom& room, int chu
 enum class InputForm { bf16, f16, bytes, bytes_and_sums };  // all but bf16 with a factor for each block
 
 template <InputForm form>
-__device__ void store_chunk(const float (&x)[8], const StreamRoom& room, int chunk, bool exists) {
+__device__ void store_octet(const float (&x)[8], const StreamRoom& room, int chunk, bool exists) {
   if constexpr (form == InputForm::bytes || form == InputForm::bytes_and_sums) {
     store_bytes<form == InputForm::bytes_and_sums>(x, room, chunk, exists);
     return;
@@ -133,22 +133,39 @@ __device__ void store_chunk(const float (&x)[8], const StreamRoom& room, int chu
   if (exists) reinterpret_cast<uint4*>(room.in)[chunk] = words;
 }
 
-// Chunks of eight, of which some are asked for before the first is used.
+// Octets of all inputs, of which some are asked for before the first is used. Of those that are in the
+// codec's form already only the factors are missing.
 template <InputForm form, int at_once>
 __device__ void stage_input(const StreamCall& call, const StreamRoom& room, int thread) {
-  const int chunks = call.vectors * call.cols / 8;
-  for (int first = 0; first < chunks; first += at_once * stream_threads) {
+  const int octets = call.vectors * call.cols / 8;
+  if (form == InputForm::bf16 ? !call.in_is_wide : form == InputForm::f16 && call.in_factor > 0.0f) {
+    for (int first = thread; first < octets; first += at_once * stream_threads) {
+      uint4 words[at_once];
+#pragma unroll
+      for (int j = 0; j < at_once; ++j) {
+        const int octet = first + j * stream_threads;
+        if (octet < octets) words[j] = __ldcg(reinterpret_cast<const uint4*>(call.in) + octet);
+      }
+#pragma unroll
+      for (int j = 0; j < at_once; ++j) {
+        const int octet = first + j * stream_threads;
+        if (octet < octets) reinterpret_cast<uint4*>(room.in)[octet] = words[j];
+      }
+    }
+    return;
+  }
+  for (int first = 0; first < octets; first += at_once * stream_threads) {
     float x[at_once][8] = {};
 #pragma unroll
     for (int j = 0; j < at_once; ++j) {
-      const int chunk = first + j * stream_threads + thread;
-      if (chunk < chunks) load_eight(x[j], call, chunk);
+      const int octet = first + j * stream_threads + thread;
+      if (octet < octets) load_eight(x[j], call, octet);
     }
 #pragma unroll
     for (int j = 0; j < at_once; ++j) {
-      const int chunk = first + j * stream_threads + thread;
-      if (first + j * stream_threads >= chunks) break;
-      store_chunk<form>(x[j], room, chunk, chunk < chunks);
+      const int octet = first + j * stream_threads + thread;
+      if (first + j * stream_threads >= octets) break;
+      store_octet<form>(x[j], room, octet, octet < octets);
     }
   }
 }

@@ -1,78 +1,145 @@
 // Codec of stream.cuh for mxfp4.
+#include <type_traits>
+
 #include "backend/cuda/device/layouts.cuh"
 #include "backend/cuda/kernels/stream.cuh"
 
 namespace inferno::cuda {
 namespace {
 
-// A lane takes half a block: 16 codes in two words. Of the other operand's eight columns each belongs to one
-// of the eight blocks of four chunks and is zero for the other block of its chunk, so that every block has a
-// sum of its own, to which its scale is applied once. Chunks are multiplied two by two: lane (g, t) finds the
-// blocks of chunk t in the product of its two, as row g where t is even, as row g + 8 where it is odd. All
-// other sums are of no use.
-struct Codec {
-  static constexpr InputForm form = InputForm::f16;
-  static constexpr bool whole = false;
-  static constexpr int bytes = tiles::chunk_of(WeightFormat::mxfp4).bytes;
+// A lane takes half a block: 16 codes in two words. Each of the other operand's eight columns belongs to one
+// block of some chunks. A chunk is multiplied by all eight, and those lanes keep their sums that have the
+// columns of its own blocks: so every block has a sum, to which its scale is applied once. `Each`: chunks of
+// a warp; those that are missing are multiplied by zeros.
+__device__ inline float4 multiply_codes(uint2 w, uint2 v, const uint4 (&x)[2]) {
+  std::uint32_t a[4], h[4];
+  float c[4] = {};
+  spread_mxfp4_f16(a, w.x);
+  spread_mxfp4_f16(h, v.x);
+  multiply_add_f16(c, a[0], h[0], a[1], h[1], x[0].x, x[0].y);
+  multiply_add_f16(c, a[2], h[2], a[3], h[3], x[0].z, x[0].w);
+  spread_mxfp4_f16(a, w.y);
+  spread_mxfp4_f16(h, v.y);
+  multiply_add_f16(c, a[0], h[0], a[1], h[1], x[1].x, x[1].y);
+  multiply_add_f16(c, a[2], h[2], a[3], h[3], x[1].z, x[1].w);
+  return make_float4(c[0], c[1], c[2], c[3]);
+}
+// Codes were taken for 2^-14 of their values; exponents are 128 at most.
+__device__ inline float scaled(float first, float second, const std::byte* exponents, float2 factors) {
+  const std::uint32_t both = *reinterpret_cast<const std::uint16_t*>(exponents);
+  return first * (__uint_as_float(((both & 255u) + 14u) << 23) * factors.x) +
+         second * (__uint_as_float(((both >> 8) + 14u) << 23) * factors.y);
+}
 
+constexpr int bytes = tiles::chunk_of(WeightFormat::mxfp4).bytes;
+
+template <int Each>
+struct CodePieces {
+  uint2 first[Each], second[Each];
+  __device__ CodePieces(const StreamPiece& piece, int lane) {
+    const std::byte* from = piece.data + 8 * lane;
+#pragma unroll
+    for (int i = 0; i < Each; ++i) {
+      first[i] = *reinterpret_cast<const uint2*>(from + i * bytes);
+      second[i] = *reinterpret_cast<const uint2*>(from + piece.to_second + i * bytes);
+    }
+  }
+};
+
+__device__ inline void load_columns(uint4 (&x)[2], const StreamRoom& room, bool mine, int chunk, int t) {
+  const auto* from = reinterpret_cast<const uint4*>(mine ? room.in + chunk * 128 + 32 * t : room.zeros);
+  x[0] = from[0];
+  x[1] = from[1];
+}
+__device__ inline float2 factors_of(const StreamRoom& room, int chunk, bool exists) {
+  return exists ? reinterpret_cast<const float2*>(room.factors)[chunk] : make_float2(0.0f, 0.0f);
+}
+
+// Two tiles, one input: the eight columns are the blocks of four chunks, lane (g, t) keeps those of chunk t.
+template <int Each>
+struct PairSums {
   struct Inputs {
-    const std::byte *x, *zeros;  // the lane's 16 columns of the first four chunks
-    const float2* factors;       // of chunks
-    __device__ void load(const StreamRoom& room, int chunk, int, int lane) {
+    uint4 x[2];
+    float2 factors;  // of the lane's blocks
+    __device__ void load(const StreamRoom& room, int chunk, int, int chunks, int lane) {
       const int g = lane / 4, t = lane % 4;
-      zeros = room.zeros;
-      x = g % 2 == t / 2 ? room.in + (chunk + g / 2) * 128 + 32 * t : nullptr;
-      factors = reinterpret_cast<const float2*>(room.factors) + chunk;
+      load_columns(x, room, g / 2 < chunks && g % 2 == t / 2, chunk + g / 2, t);
+      factors = factors_of(room, chunk + t, t < chunks);
     }
   };
-
-  __device__ static void add(float (&c)[4], float (&e)[4], uint2 w, uint2 v, uint4 x, uint4 y) {
-    std::uint32_t a[4], h[4];
-    spread_mxfp4_f16(a, w.x);
-    spread_mxfp4_f16(h, v.x);
-    multiply_add_f16(c, a[0], h[0], a[1], h[1], x.x, x.y);
-    multiply_add_f16(e, a[2], h[2], a[3], h[3], x.z, x.w);
-    spread_mxfp4_f16(a, w.y);
-    spread_mxfp4_f16(h, v.y);
-    multiply_add_f16(c, a[0], h[0], a[1], h[1], y.x, y.y);
-    multiply_add_f16(e, a[2], h[2], a[3], h[3], y.z, y.w);
-  }
-
-  // Two chunks: lanes t = 0 or 2 have the first one's two blocks, lanes t = 1 or 3 the second one's.
-  __device__ static float2 multiply_two(const std::byte* from, uint4 x, uint4 y, bool odd) {
-    float c[4] = {}, e[4] = {};
-    add(c, e, *reinterpret_cast<const uint2*>(from), *reinterpret_cast<const uint2*>(from + bytes), x, y);
-    return odd ? make_float2(c[2] + e[2], c[3] + e[3]) : make_float2(c[0] + e[0], c[1] + e[1]);
-  }
-
-  // Four by four. Chunks that are not there are multiplied by zeros.
-  __device__ static float multiply(const std::byte* tile, int chunks, const Inputs& in, int lane) {
-    const int g = lane / 4, t = lane % 4;
-    float sum = 0.0f;
-#pragma unroll 1
-    for (int first = 0; first < chunks; first += 4) {
-      const bool mine = in.x != nullptr && first + g / 2 < chunks;
-      const auto* x = reinterpret_cast<const uint4*>(mine ? in.x + 128 * first : in.zeros);
-      const std::byte* from = tile + first * bytes;
-      const float2 early = multiply_two(from + 8 * lane, x[0], x[1], t % 2 != 0);
-      const float2 late = multiply_two(from + 2 * bytes + 8 * lane, x[0], x[1], t % 2 != 0);
-      const float2 sums = t < 2 ? early : late;
-      const int own = min(first + t, chunks - 1);
-      const float2 factors = in.factors[own];
-      const std::uint32_t both =
-          *reinterpret_cast<const std::uint16_t*>(tile + own * bytes + tiles::exponent_mxfp4(g, 0));
-      // Codes were taken for 2^-14 of their values; exponents are 128 at most.
-      sum += sums.x * (__uint_as_float(((both & 255u) + 14u) << 23) * factors.x) +
-             sums.y * (__uint_as_float(((both >> 8) + 14u) << 23) * factors.y);
+  float2 sums = {};
+  __device__ float2 rows(int) const { return sums; }
+  __device__ void add(const StreamPiece& piece, const Inputs& in, int lane) {
+    const CodePieces<Each> codes(piece, lane);
+    const int t = lane % 4;
+    float4 own = {};
+#pragma unroll
+    for (int i = 0; i < Each; ++i) {
+      const float4 product = multiply_codes(codes.first[i], codes.second[i], in.x);
+      if (t == i) own = product;
     }
-    return sum;
+    const std::byte* exponents =
+        piece.data + min(t, piece.chunks - 1) * bytes + tiles::exponent_mxfp4(lane / 4, 0);
+    sums.x += scaled(own.x, own.y, exponents, in.factors);
+    sums.y += scaled(own.z, own.w, exponents + piece.to_second, in.factors);
   }
+};
+
+// Two tiles, an input each: columns 0 to 3 are the blocks of two chunks of the first input, columns 4 to 7
+// those of the second. Lane (g, t) keeps those of one chunk of two: of the first tile where t < 2.
+template <int Each>
+struct ExpertSums {
+  static constexpr int twos = (Each + 1) / 2;
+  struct Inputs {
+    uint4 x[twos][2];
+    float2 factors[twos];
+    __device__ void load(const StreamRoom& room, int a, int b, int chunks, int lane) {
+      const int g = lane / 4, t = lane % 4;
+#pragma unroll
+      for (int i = 0; i < twos; ++i) {
+        const int column = 2 * i + g % 4 / 2, own = 2 * i + t % 2;
+        load_columns(x[i], room, column < chunks && g % 2 == t / 2, (g < 4 ? a : b) + column, t);
+        factors[i] = factors_of(room, (t < 2 ? a : b) + own, own < chunks);
+      }
+    }
+  };
+  float sum = 0.0f;
+  __device__ float2 rows(int lane) const {
+    return lane % 4 < 2 ? make_float2(sum, 0.0f) : make_float2(0.0f, sum);
+  }
+  __device__ void add(const StreamPiece& piece, const Inputs& in, int lane) {
+    const CodePieces<Each> codes(piece, lane);
+    const int t = lane % 4;
+    const std::byte* exponents =
+        piece.data + (t < 2 ? 0 : piece.to_second) + tiles::exponent_mxfp4(lane / 4, 0);
+#pragma unroll
+    for (int i = 0; i < twos; ++i) {
+      float2 own = {};
+#pragma unroll
+      for (int k = 2 * i; k < Each && k < 2 * i + 2; ++k) {
+        const float4 product = multiply_codes(codes.first[k], codes.second[k], in.x[i]);
+        if (t % 2 == k % 2)
+          own = t < 2 ? make_float2(product.x, product.y) : make_float2(product.z, product.w);
+      }
+      sum += scaled(own.x, own.y, exponents + min(2 * i + t % 2, piece.chunks - 1) * bytes, in.factors[i]);
+    }
+  }
+};
+
+template <int Each, bool OnePart>
+struct Codec {
+  static constexpr InputForm form = InputForm::f16;
+  static constexpr bool whole = false, one_part = OnePart;
+  template <bool experts>
+  using Sums = std::conditional_t<experts, ExpertSums<Each>, PairSums<Each>>;
 };
 
 }  // namespace
 
 void stream_mxfp4(const Queue& queue, const StreamCall& call, StreamMode mode, int blocks, int shared) {
-  start_stream<Codec>(queue, call, mode, blocks, shared);
+  const bool usual = call.shape.each == 3 && call.shape.parts == 1;  // 2,880 columns
+  const auto start = usual ? start_stream<Codec<3, true>> : start_stream<Codec<4, false>>;
+  start(queue, call, mode, blocks, shared);
 }
 
 }  // namespace inferno::cuda

@@ -1,5 +1,5 @@
 // The warp that fills the ring of a stream kernel. Stages are filled in the order in which they are used: for
-// each batch of tiles, for each chosen expert, for each tile, its parts.
+// each pair of tiles its parts.
 #pragma once
 
 #include "backend/cuda/device/warp.cuh"
@@ -8,32 +8,24 @@
 
 namespace inferno::cuda {
 
-// It waits for nobody to start with: barriers are its own to start, and the first copies are on their way
-// while the other warps still look around. To start one takes a hundred cycles, so little else is done
-// between two.
+// One lane. To start a barrier takes a while, and a lane for each takes four times as long as one for all:
+// one warp starts the full ones, another the empty ones.
+__device__ inline void start_barriers(Barrier* barriers, int count, int arrivals) {
+  for (int i = 0; i < count; ++i) start_barrier(barriers + i, arrivals);
+  publish_barriers();
+}
+
+// One lane, whose first copies are on their way while the other warps still look around.
 template <StreamMode mode>
 struct RingFiller {
   const StreamCall& call;
   const StreamRoom& room;
   const StreamShare share;
-  const int lane;
-  const std::uint64_t policy = read_once_policy();
   RingPlace next = {0, 1}, landed = {};
   int filled = 0;
 
-  // One lane: a barrier for each lane would take four times as long.
-  __device__ void start_barriers() const {
-    if (lane == 0) {
-      for (int stage = 0; stage < call.shape.stages; ++stage) {
-        start_barrier(room.full + stage, 1);
-        start_barrier(room.empty + stage, stream_members);
-      }
-    }
-    publish_barriers();
-    __syncwarp();
-  }
-
-  __device__ void fill_stage(const std::byte* from, std::uint32_t bytes) {
+  // `b`: null where a tile is alone.
+  __device__ void fill_stage(const std::byte* a, const std::byte* b, std::uint32_t bytes) {
     const StreamShape& shape = call.shape;
     Barrier* full = room.full + next.stage;
     if (filled >= shape.ahead) {
@@ -41,38 +33,57 @@ struct RingFiller {
       landed.advance(shape.stages);
     }
     if (filled >= shape.stages) wait(room.empty + next.stage, next.parity);
-    if (lane == 0) {
-      arrive_expecting(full, bytes);
-      bulk_copy(room.ring + next.stage * shape.stage_bytes(), from, bytes, full, policy);
-    }
-    __syncwarp();
+    std::byte* to = room.ring + next.stage * shape.stage_bytes();
+    arrive_expecting(full, b != nullptr ? 2 * bytes : bytes);
+    bulk_copy(to, a, bytes, full, policy);
+    if (b != nullptr) bulk_copy(to + shape.part_bytes(), b, bytes, full, policy);
     ++filled;
     next.advance(shape.stages);
   }
 
-  __device__ void fill_tile(const std::byte* tile) {
+  __device__ void fill_pair(const std::byte* a, const std::byte* b) {
     const StreamShape& shape = call.shape;
-    for (int part = 0; part < shape.parts; ++part, tile += shape.stage_bytes()) {
-      fill_stage(tile, static_cast<std::uint32_t>(shape.chunks_of(part) * shape.chunk_bytes));
+    for (int part = 0; part < shape.parts; ++part) {
+      fill_stage(a, b, static_cast<std::uint32_t>(shape.chunks_of(part) * shape.chunk_bytes));
+      a += shape.part_bytes();
+      if (b != nullptr) b += shape.part_bytes();
     }
   }
 
-  // `chosen`: the experts whose rows are added up, one after another; null when there is one matrix.
+  // What can be known before experts are chosen.
+  TilePlace place = place_of<mode>(call, share.first);
+  std::uint64_t policy = read_once_policy();
+
+  __device__ const std::byte* take_tile() {
+    const std::byte* out = call.parts[place.part].data + place.tile * call.tile_bytes;
+    ++place.tile;
+    if (mode == StreamMode::plain && place.part + 1 < call.part_count &&
+        call.parts[place.part].first_tile + place.tile == call.parts[place.part + 1].first_tile) {
+      place = {0, place.part + 1};
+    }
+    return out;
+  }
+
   __device__ void run(const std::int32_t* chosen) {
-    constexpr int at_once = 32;  // a lane looks up one tile
-    for (int batch = 0; batch < share.items; batch += call.shape.batch) {
-      const int end = min(batch + call.shape.batch, share.items);
-      for (int choice = 0; choice < call.vectors; ++choice) {
-        const std::int64_t expert = chosen != nullptr ? chosen[choice] * call.expert_bytes : 0;
-        for (int first = batch; first < end; first += at_once) {
-          const int items = min(at_once, end - first);
-          const StreamTile mine = tile_of<mode>(call, room, share, first + min(lane, items - 1));
-          const auto address = reinterpret_cast<unsigned long long>(mine.data);
-          for (int item = 0; item < items; ++item) {
-            const auto tile = __shfl_sync(full_warp, address, item);
-            fill_tile(reinterpret_cast<const std::byte*>(tile) + expert);
-          }
+    for (int pair = 0; pair < share.pairs; ++pair) {
+      if constexpr (is_gated(mode)) {
+        std::int64_t offset = place.tile * call.tile_bytes;
+        if (mode == StreamMode::experts) offset += chosen[place.choice] * call.expert_bytes;
+        fill_pair(call.parts[0].data + offset, call.parts[1].data + offset);
+        ++place.tile;
+        if (mode == StreamMode::experts && place.tile == call.expert_tiles) {
+          place = {0, 0, place.choice + 1};
         }
+      } else if constexpr (mode == StreamMode::combine) {
+        const std::byte* tile = take_tile();
+        for (int choice = 0; choice < call.vectors; choice += 2) {
+          const bool two = choice + 1 < call.vectors;
+          fill_pair(tile + chosen[choice] * call.expert_bytes,
+                    two ? tile + chosen[choice + 1] * call.expert_bytes : nullptr);
+        }
+      } else {
+        const std::byte* tile = take_tile();
+        fill_pair(tile, 2 * pair + 1 < share.tiles ? take_tile() : nullptr);
       }
     }
   }

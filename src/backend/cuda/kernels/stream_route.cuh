@@ -1,9 +1,17 @@
-// The choice of experts at the start of a stream kernel.
+// The choice of experts at the start of a stream kernel, by the warp that copies: it needs it first.
 #pragma once
 
 #include "backend/cuda/kernels/stream_input.cuh"
 
 namespace inferno::cuda {
+
+// Router logits are added up as integers, 2^-28 each: in any order the sum is the same, so that all blocks of
+// a kernel may add theirs to one number. What would not fit is cut off.
+constexpr float route_unit = 268435456.0f, route_most = 36028797018963968.0f;
+__device__ inline void add_to_logit(std::int64_t* sum, float value) {
+  const long long units = __float2ll_rn(fminf(fmaxf(value * route_unit, -route_most), route_most));
+  atomicAdd(reinterpret_cast<unsigned long long*>(sum), static_cast<unsigned long long>(units));
+}
 
 // Unsigned numbers in the order of floats.
 __device__ inline std::uint32_t ordered(float value) {
@@ -14,47 +22,89 @@ __device__ inline float unordered(std::uint32_t key) {
   return __uint_as_float((key & 0x80000000u) != 0 ? key & 0x7FFFFFFFu : ~key);
 }
 
-// One warp: the experts of the largest logits, the lower number first where they are equal. A lane keeps the
-// best of its own experts that are still to be had.
-struct Candidates {
-  const float* logits;
-  int experts, lane;
-  std::uint32_t key = 0;
-  int expert = 0;
+// A lane has every 32nd expert.
+struct Router {
+  static constexpr int most = stream_most_experts / 32;
+  const Routing& routing;
+  const int lane;
+  float logits[most] = {};  // the biases to begin with
 
-  __device__ void find(std::uint32_t below, int behind) {
-    key = 0;
-    expert = experts;
-    for (int e = lane; e < experts; e += 32) {
-      const std::uint32_t own = ordered(logits[e]);
-      const bool free = own < below || (own == below && e > behind);
-      if (free && own > key) {
-        key = own;
-        expert = e;
-      }
+  __device__ Router(const Routing& r, int l) : routing(r), lane(l) {
+    if (routing.bias == nullptr) return;
+#pragma unroll
+    for (int i = 0; i < most; ++i) {
+      if (lane + 32 * i < routing.experts) logits[i] = __ldg(routing.bias + lane + 32 * i);
     }
   }
-};
 
-// A lane of the warp that chooses: its expert, and how much that one counts if it were the largest of all.
-struct Choice {
-  float logit = 0.0f;
-  std::int32_t expert = 0;
+  // Behind the kernel before. Returns 1 / rms.
+  __device__ float read(const DelayedNorm& norm) {
+    long long sums[most] = {};
+#pragma unroll
+    for (int i = 0; i < most; ++i) {
+      if (lane + 32 * i < routing.experts) sums[i] = __ldcg(routing.sums + lane + 32 * i);
+    }
+    SquareParts squares;
+    squares.load(norm, lane);
+    const float inverse = squares.inverse_rms(norm, lane);
+#pragma unroll
+    for (int i = 0; i < most; ++i) {
+      if (32 * i < routing.experts) logits[i] += static_cast<float>(sums[i]) * (1.0f / route_unit) * inverse;
+    }
+    return inverse;
+  }
 
-  __device__ static Choice make(const Routing& routing, const float* logits, int lane) {
-    Choice out;
-    Candidates own = {logits, routing.experts, lane};
-    own.find(0xFFFFFFFFu, routing.experts);
+  // The experts of the largest logits, the lower number first where they are equal: where they are found,
+  // and what lane k has of the k-th.
+  struct Choice {
+    float logit = 0.0f;
+    std::int32_t expert = 0;
+  };
+  __device__ Choice choose(std::int32_t* chosen) const {
+    const Choice out = routing.experts <= 32 ? rank() : take_largest();
+    chosen[lane] = out.expert;
+    return out;
+  }
+
+  // Each lane counts those that come before its own expert, all at once.
+  __device__ Choice rank() const {
+    const std::uint32_t key = lane < routing.experts ? ordered(logits[0]) : 0;
+    int before = 0;
+#pragma unroll
+    for (int other = 0; other < 32; ++other) {
+      const std::uint32_t theirs = __shfl_sync(full_warp, key, other);
+      before += theirs > key || (theirs == key && other < lane) ? 1 : 0;
+    }
+    // Lane k asks who has k before it. Everybody has another number.
+    int owner = 0;
     for (int k = 0; k < routing.active; ++k) {
-      const std::uint32_t most = __reduce_max_sync(full_warp, own.key);
-      const int expert = __reduce_min_sync(full_warp, own.key == most ? own.expert : routing.experts);
+      const int found = __ffs(static_cast<int>(__ballot_sync(full_warp, before == k))) - 1;
+      if (lane == k) owner = found;
+    }
+    return {__shfl_sync(full_warp, logits[0], owner), min(owner, routing.experts - 1)};
+  }
+
+  __device__ Choice take_largest() const {
+    std::uint32_t keys[most];
+#pragma unroll
+    for (int i = 0; i < most; ++i) keys[i] = lane + 32 * i < routing.experts ? ordered(logits[i]) : 0;
+    Choice out;
+    for (int k = 0; k < routing.active; ++k) {
+      std::uint32_t key = keys[0];
+      int expert = lane;
+#pragma unroll
+      for (int i = 1; i < most; ++i) {
+        if (keys[i] <= key) continue;
+        key = keys[i];
+        expert = lane + 32 * i;
+      }
+      const std::uint32_t top = __reduce_max_sync(full_warp, key);
+      const int best = __reduce_min_sync(full_warp, key == top ? expert : routing.experts);
       // Logits that are not numbers choose nobody; an expert that exists keeps the kernels behind safe.
-      if (lane == k) out = {unordered(most), min(expert, routing.experts - 1)};
-      if (own.expert != expert) continue;
-      if (routing.experts <= 32) {
-        own.key = 0;
-      } else {
-        own.find(most, expert);
+      if (lane == k) out = {unordered(top), min(best, routing.experts - 1)};
+#pragma unroll
+      for (int i = 0; i < most; ++i) {
+        if (best == lane + 32 * i) keys[i] = 0;
       }
     }
     return out;
@@ -62,79 +112,19 @@ struct Choice {
 
   // For the kernel behind. Experts are read before this kernel has ended: each says for itself whether it is
   // there.
-  __device__ void publish(const Routing& routing, const float* logits, int lane) const {
-    if (lane < routing.active) __stcg(routing.chosen + lane, expert);
-    const float top = __shfl_sync(full_warp, logit, 0);
-    const float share = lane < routing.active ? expf(logit - top) : 0.0f;
+  __device__ void publish(const Choice& choice) const {
+    if (lane < routing.active) __stcg(routing.chosen + lane, choice.expert);
+    const float top = __shfl_sync(full_warp, choice.logit, 0);
+    const float share = lane < routing.active ? expf(choice.logit - top) : 0.0f;
     float sum = share;
     if (!routing.renormalizes) {
       sum = 0.0f;
-      for (int e = lane; e < routing.experts; e += 32) sum += expf(logits[e] - top);
+#pragma unroll
+      for (int i = 0; i < most; ++i) sum += lane + 32 * i < routing.experts ? expf(logits[i] - top) : 0.0f;
     }
     sum = warp_sum(sum);
     if (lane < routing.active) __stcg(routing.shares + lane, share / sum);
   }
 };
-
-// A thread's part of the logits of one expert, asked for before anything else.
-struct RouterSums {
-  static constexpr int at_once = 9;
-  float values[at_once] = {};
-  float bias = 0.0f;  // of expert number `thread`
-
-  __device__ static int groups(const Routing& routing) { return max(1, stream_threads / routing.experts); }
-  __device__ void load_bias(const Routing& routing, int thread) {
-    if (thread < routing.experts && routing.bias != nullptr) bias = __ldg(routing.bias + thread);
-  }
-  __device__ void load(const Routing& routing, int thread) {
-    const int group = thread / routing.experts;
-    if (group >= groups(routing)) return;
-    const float* from = routing.parts.logits + thread % routing.experts;
-#pragma unroll
-    for (int i = 0; i < at_once; ++i) {
-      const int part = group + i * groups(routing);
-      if (part < routing.parts.parts) values[i] = __ldcg(from + part * routing.experts);
-    }
-  }
-  // Parts beyond those that were asked for early are read here.
-  __device__ float sum(const Routing& routing, int thread) const {
-    float out = 0.0f;
-#pragma unroll
-    for (int i = 0; i < at_once; ++i) out += values[i];
-    const int step = groups(routing);
-    for (int part = thread / routing.experts + at_once * step; part < routing.parts.parts; part += step) {
-      out += __ldcg(routing.parts.logits + part * routing.experts + thread % routing.experts);
-    }
-    return out;
-  }
-};
-
-// The warps that multiply. Every block adds up the logits for itself: that is faster than waiting for one
-// that does. room.inverse was written before. Behind it the choice lies in shared memory, but other warps
-// have to be told.
-__device__ inline Choice route_here(const StreamCall& call, const StreamRoom& room, const RouterSums& logits,
-                                    int thread) {
-  const Routing& routing = call.routing;
-  const int groups = RouterSums::groups(routing);
-  if (thread / routing.experts < groups) room.reduced[thread] = logits.sum(routing, thread);
-  sync_multipliers();
-  if (thread < routing.experts) {
-    float sum = 0.0f;
-#pragma unroll 16
-    for (int i = 0; i < groups; ++i) sum += room.reduced[i * routing.experts + thread];
-    room.small[thread] = sum * *room.inverse + logits.bias;
-  }
-  if (routing.experts > 32) {
-    sync_multipliers();
-  } else {
-    __syncwarp();
-  }
-  Choice choice;
-  if (thread < 32) {
-    choice = Choice::make(routing, room.small, thread);
-    if (thread < routing.active) room.chosen[thread] = choice.expert;
-  }
-  return choice;
-}
 
 }  // namespace inferno::cuda
