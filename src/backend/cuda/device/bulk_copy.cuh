@@ -50,6 +50,18 @@ __device__ inline bool has_passed(Barrier* barrier, std::uint32_t parity) {
 #endif
   return passed != 0;
 }
+// The same without waiting at all.
+__device__ inline bool has_passed_already(Barrier* barrier, std::uint32_t parity) {
+  std::uint32_t passed = 1;
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "{\n.reg .pred p;\nmbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+      : "=r"(passed)
+      : "r"(shared_address(barrier)), "r"(parity)
+      : "memory");
+#endif
+  return passed != 0;
+}
 __device__ inline void wait(Barrier* barrier, std::uint32_t parity) {
   while (!has_passed(barrier, parity)) {}
 }

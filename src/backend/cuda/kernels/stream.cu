@@ -48,6 +48,7 @@ std::optional<StreamShape> shape_of(const Queue& queue, const WeightView& weight
                    StreamRoom::behind_ring;
   shape.stages = std::min(stream_most_stages, std::max(0, room) / shape.stage_bytes());
   shape.ahead = std::clamp(in_flight / shape.stage_bytes(), 2, std::max(2, shape.stages));
+  shape.early = shape.ahead;
   if (shape.stages < 3) return std::nullopt;
   return shape;
 }
@@ -198,6 +199,7 @@ void stream_add(const Queue& queue, const WeightView& weight, Matrix out, const 
                 const float* bias, const AddTo& add) {
   Start start = start_of(queue, {&weight, 1}, in, 1);
   set_add(start.call, weight, out, add);
+  if (add.router != nullptr) start.call.shape.early = 1;  // attention is reading
   start.call.bias = bias;
   launch_stream(queue, start, divided(weight.rows, tiles::tile_rows), StreamMode::add);
 }
@@ -225,6 +227,9 @@ void stream_combine(const Queue& queue, const WeightView& down, Matrix out, cons
   call.shares = routing.shares;
   call.active = routing.active;
   call.routing = routing;
+  call.shape.early =
+      1;  // there are many inputs to wait for; MXFP4 takes longer to decode than to read anyway
+  if (down.format == WeightFormat::mxfp4) call.shape.ahead = 1;
   if (routing.hidden_scale > 0.0f) call.in_factor = 1.0f / routing.hidden_scale;
   call.bias = floats_of(linear.bias);
   call.bias_stride = linear.bias.cols;

@@ -119,6 +119,7 @@ __device__ void prepare(const StreamCall& call, const StreamRoom& room, StreamWa
   const bool measures = mode != StreamMode::experts && thread >= stream_threads - 32;
   ring_is_ready(/*waits=*/true);
   wait_for_previous();
+  if (thread == 0) arrive(room.begun);
   SquareParts squares;
   if (measures) squares.load(call.norm, lane);
   if (mode == StreamMode::combine && lane < call.active) warp.shares = __ldcg(call.shares + lane);
@@ -142,7 +143,10 @@ template <class Codec, StreamMode mode>
 __device__ void multiply_warps(const StreamCall& call, const StreamRoom& room, const StreamShare& share,
                                int thread) {
   if (thread < 32) {
-    if (thread == 0) start_barriers(room.empty, call.shape.stages, stream_warps);
+    if (thread == 0) {
+      start_barrier(room.begun, 1);
+      start_barriers(room.empty, call.shape.stages, stream_warps);
+    }
     __syncwarp();
     ring_may_be_filled(/*waits=*/false);
   }

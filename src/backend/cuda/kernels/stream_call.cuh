@@ -38,9 +38,11 @@ struct StreamPart {
 struct StreamShape {
   int chunks = 0, chunk_bytes = 0;
   int parts = 1, part_chunks = 0;
-  int each = 1;               // chunks of a part that a warp multiplies
-  int used = 1;               // warps that have any
-  int stages = 0, ahead = 1;  // ahead: stages that may be on their way at once
+  int each = 1;  // chunks of a part that a warp multiplies
+  int used = 1;  // warps that have any
+  int stages = 0;
+  int early = 1,
+      ahead = 1;  // stages that may be on their way at once: before the kernel before has ended, then
   __host__ __device__ int part_bytes() const { return part_chunks * chunk_bytes; }
   __host__ __device__ int stage_bytes() const { return 2 * part_bytes(); }
   __device__ int chunks_of(int part) const { return min(part_chunks, chunks - part * part_chunks); }
@@ -82,7 +84,7 @@ struct StreamCall {
 // Shared memory, front to back. Inputs take two bytes each; `factors` and `sums` belong to blocks of 32.
 // Two batches' sums take turns in `reduced`.
 struct StreamRoom {
-  Barrier *full, *empty;
+  Barrier *full, *empty, *begun;  // begun: the kernel before has ended
   float *reduced, *squares, *scaled, *inverse, *factors, *sums;
   std::int32_t* chosen;   // twice: the warp that copies knows them earlier
   std::byte *zeros, *in;  // zeros: 32 bytes of them
@@ -95,12 +97,13 @@ struct StreamRoom {
   static constexpr int behind_ring = 2048;  // bytes that codecs may read, and multiply by zero
   __host__ __device__ static int fixed_bytes(int inputs) {
     const int floats = 2 * batch_floats + small_floats + 2 * stream_most_active + inputs / 16;
-    return (2 * stream_most_stages * 8 + 4 * floats + 2 * inputs + 127) / 128 * 128;
+    return ((2 * stream_most_stages + 2) * 8 + 4 * floats + 2 * inputs + 127) / 128 * 128;
   }
   __device__ StreamRoom(std::byte* start, int inputs) {
     full = reinterpret_cast<Barrier*>(start);
     empty = full + stream_most_stages;
-    reduced = reinterpret_cast<float*>(empty + stream_most_stages);
+    begun = empty + stream_most_stages;
+    reduced = reinterpret_cast<float*>(begun + 2);
     zeros = reinterpret_cast<std::byte*>(reduced + 2 * batch_floats);
     inverse = reduced + 2 * batch_floats + 8;
     squares = inverse + 8;

@@ -22,15 +22,18 @@ struct RingFiller {
   const StreamRoom& room;
   const StreamShare share;
   RingPlace next = {0, 1}, landed = {};
-  int filled = 0;
+  int filled = 0, on_the_way = 0;
+  bool begun = mode == StreamMode::experts;
 
   // `b`: null where a tile is alone.
   __device__ void fill_stage(const std::byte* a, const std::byte* b, std::uint32_t bytes) {
     const StreamShape& shape = call.shape;
     Barrier* full = room.full + next.stage;
-    if (filled >= shape.ahead) {
+    while (on_the_way >= (begun ? shape.ahead : shape.early)) {
       wait(room.full + landed.stage, landed.parity);
       landed.advance(shape.stages);
+      --on_the_way;
+      begun = begun || has_passed_already(room.begun, 0);
     }
     if (filled >= shape.stages) wait(room.empty + next.stage, next.parity);
     std::byte* to = room.ring + next.stage * shape.stage_bytes();
@@ -38,6 +41,7 @@ struct RingFiller {
     bulk_copy(to, a, bytes, full, policy);
     if (b != nullptr) bulk_copy(to + shape.part_bytes(), b, bytes, full, policy);
     ++filled;
+    ++on_the_way;
     next.advance(shape.stages);
   }
 
