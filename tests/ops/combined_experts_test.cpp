@@ -155,7 +155,34 @@ TEST_P(ManyExperts, AgreeAmongHundreds) {
   Scene(device, {.spec = spec(256, 6, 64)}).expect_agreement();
 }
 
-// Sixteen sums of four warps for every row: on a GPU more rows fall to a block than fit at once.
+TEST_P(ManyExperts, AgreeWhereAnOddNumberIsChosen) {
+  for (const WeightFormat format :
+       {WeightFormat::bf16, WeightFormat::f16, WeightFormat::mxfp4, WeightFormat::q8_0, WeightFormat::q4_k}) {
+    SCOPED_TRACE(name_of(format));
+    Scene(device, {.spec = spec(8, 3, 256), .format = format}).expect_agreement();
+    Scene(device, {.spec = spec(33, 5, 256), .format = format}).expect_agreement();
+    Scene(device, {.spec = spec(4, 1, 256), .format = format}).expect_agreement();
+  }
+}
+
+// A streaming kernel cuts rows of so many columns into parts, of gate and up, then of down.
+TEST_P(ManyExperts, AgreeWhereRowsAreLong) {
+  for (const WeightFormat format :
+       {WeightFormat::bf16, WeightFormat::mxfp4, WeightFormat::q8_0, WeightFormat::q4_k}) {
+    SCOPED_TRACE(name_of(format));
+    Scene(device, {.spec = spec(4, 2, 256), .format = format, .width = 8192, .before = 64})
+        .expect_agreement();
+    Scene(device, {.spec = spec(4, 3, 8192), .format = format}).expect_agreement();
+  }
+}
+
+// On a GPU the output kernel sums the router's logits; there is no streaming kernel for Q6_K that reads them.
+TEST_P(ManyExperts, AgreeAfterLogitsThatNobodyRead) {
+  Scene(device, {.spec = spec(8, 2, 256), .format = WeightFormat::q6_k}).expect_agreement();
+  Scene(device, {.spec = spec(8, 2, 256)}).expect_agreement();
+}
+
+// Sixteen experts' rows are added up for every result, and more rows fall to a block than fit at once.
 TEST_P(ManyExperts, AgreeWhereABlockSumsTheirRowsInTurns) {
   Scene(device, {.spec = spec(16, 16, 64), .width = 2176, .before = 64}).expect_agreement();
 }
