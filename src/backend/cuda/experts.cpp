@@ -1,6 +1,7 @@
 // mix_experts: for a few tokens each choice reads its own expert's weights; many tokens are sorted by expert,
 // so that an expert's weights are read once for all of its tokens.
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <iterator>
 
@@ -13,6 +14,8 @@ namespace {
 
 constexpr std::int64_t few_choices = 64;
 constexpr int plain_tokens = 8;
+constexpr int smallest_group = 8;
+constexpr int grouped_choices = 32;  // for each expert; with more, decoding them all first is faster
 
 std::vector<WeightView> views(const Linear& weights) {
   std::vector<WeightView> out;
@@ -56,17 +59,21 @@ struct Products::Mixture {
   Matrix wide, hidden, mixed;  // [choices, 2 * hidden], [choices, hidden], [choices, width]
   Sorted sorted;
   std::int32_t choices, tiles;
+
+  Chosen chosen(const MoeMlp& spec) const {
+    return {.experts = experts, .shares = shares, .active = spec.active, .choices = choices};
+  }
 };
 
 Products::Mixture Products::divide(Parts& parts, const MoeMlp& spec, int width, std::int64_t tokens) const {
   const DType type = activations_;
   const std::int64_t choices = tokens * spec.active;
   const auto count = static_cast<std::size_t>(choices);
-  const int tiles = gemm_tiles(choices, spec.experts);
+  const int tiles = most_tiles(choices, spec.experts, smallest_group);
   const auto experts = static_cast<std::size_t>(spec.experts);
   Mixture out = {};
   out.choices = static_cast<std::int32_t>(choices);
-  out.tiles = tiles;
+  out.tiles = most_tiles(choices, spec.experts, gemm_rows);
   out.logits = parts.matrix(DType::f32, tokens, spec.experts);
   out.experts = parts.take<std::int32_t>(count);
   out.shares = parts.take<float>(count);
@@ -80,6 +87,7 @@ Products::Mixture Products::divide(Parts& parts, const MoeMlp& spec, int width, 
   out.sorted.tokens = parts.take<std::int32_t>(count);
   out.sorted.tile_expert = parts.take<std::int32_t>(static_cast<std::size_t>(tiles));
   out.sorted.tile_first = parts.take<std::int32_t>(static_cast<std::size_t>(tiles));
+  out.sorted.tile_rows = parts.take<std::int32_t>(static_cast<std::size_t>(tiles));
   return out;
 }
 
@@ -113,6 +121,7 @@ void Products::mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeW
   const bool narrow = activations_ == DType::bf16;
   const bool fast = narrow && spec.activation.gated && gemv_takes_gated(up, spec.hidden) &&
                     gemv_takes(down.front(), spec.active);
+  if (narrow && spec.activation.gated && mix_grouped(out, in, spec, weights, mixture)) return;
   if (fast && mixture.choices <= few_choices) {
     mix_few(out, in, spec, weights, mixture);
   } else if (narrow && in.rows > plain_tokens && all_whole_runs(up) && all_whole_runs(down)) {
@@ -124,10 +133,7 @@ void Products::mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeW
 
 void Products::mix_few(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
                        const Mixture& mixture) {
-  const Chosen chosen = {.experts = mixture.experts,
-                         .shares = mixture.shares,
-                         .active = spec.active,
-                         .choices = mixture.choices};
+  const Chosen chosen = mixture.chosen(spec);
   const Product up = {.out = mixture.hidden,
                       .in = in,
                       .bias = bias_of(weights.gate_up),
@@ -136,6 +142,45 @@ void Products::mix_few(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeigh
   const Product down = {
       .out = out, .in = mixture.hidden, .bias = bias_of(weights.down), .bias_stride = weights.down.bias.cols};
   gemv_combined(queue_, views(weights.down).front(), down, chosen);
+}
+
+// Groups that hold nearly every expert's tokens when choices fall by chance: further ones read its weights
+// again.
+int Products::group_for(const MoeMlp& spec, const MoeWeights& weights, const Mixture& mixture) const {
+  const std::vector<WeightView> up = views(weights.gate_up), down = views(weights.down);
+  if (!spec.activation.gated || down.size() != 1 || mixture.choices > grouped_choices * spec.experts)
+    return 0;
+  const double mean = static_cast<double>(mixture.choices) / spec.experts;
+  const auto usual = static_cast<int>(std::ceil(mean + 2.5 * std::sqrt(mean)));
+  return grouped_tokens(queue_, up, down.front(), spec.hidden, std::min(usual, mixture.logits.rows));
+}
+
+bool Products::mix_grouped(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
+                           const Mixture& mixture) {
+  const int group = group_for(spec, weights, mixture);
+  if (group == 0) return false;
+  if (in.dtype != mixture.input.dtype) {
+    convert(queue_, mixture.input, in);
+    in = mixture.input;
+  }
+  sort_choices(queue_, mixture.sorted, mixture.chosen(spec), spec.experts, group);
+  GroupedProduct product = {.out = mixture.hidden,
+                            .in = in,
+                            .bias = bias_of(weights.gate_up),
+                            .bias_stride = weights.gate_up.bias.cols,
+                            .sorted = &mixture.sorted,
+                            .groups = most_tiles(mixture.choices, spec.experts, group),
+                            .group = group,
+                            .gathers = true};
+  grouped_gated(queue_, views(weights.gate_up), product, spec.activation);
+  product.out = mixture.mixed;
+  product.in = mixture.hidden;
+  product.bias = bias_of(weights.down);
+  product.bias_stride = weights.down.bias.cols;
+  product.gathers = false;
+  grouped_plain(queue_, views(weights.down).front(), product);
+  combine(queue_, out, mixture.mixed, mixture.shares, mixture.sorted.places, spec.active);
+  return true;
 }
 
 // Calls use(weight, first expert) with bf16 in tiles. Other formats are decoded in slabs, as many experts at
@@ -209,7 +254,7 @@ void Products::mix_sorted(Matrix out, Matrix in, const MoeMlp& spec, const MoeWe
     convert(queue_, mixture.input, in);
     in = mixture.input;
   }
-  sort_choices(queue_, mixture.sorted, mixture.experts, mixture.choices, spec);
+  sort_choices(queue_, mixture.sorted, mixture.chosen(spec), spec.experts, gemm_rows);
   activate_sorted(in, spec, weights.gate_up, mixture);
   multiply_sorted(sorted_call(mixture.mixed, mixture.hidden, weights.down, mixture), weights.down, mixture);
   combine(queue_, out, mixture.mixed, mixture.shares, mixture.sorted.places, spec.active);

@@ -60,17 +60,6 @@ __device__ inline uint4 load_once(const void* from) {
   return out;
 }
 
-// Byte i of a word, if below 128, as scale * byte + offset: a byte at the top of the mantissa of 128 is
-// 128 + byte, and `offset` has been made smaller by 128 * scale.
-__device__ inline float byte_value(std::uint32_t word, unsigned i, float scale, float offset) {
-  return fmaf(__uint_as_float(__byte_perm(word, 0x43u, 0x4055u + (i << 8))), scale, offset);
-}
-__device__ inline void byte_values(std::uint32_t& low, std::uint32_t& high, std::uint32_t word, float scale,
-                                   float offset) {
-  low = packed(byte_value(word, 0, scale, offset), byte_value(word, 1, scale, offset));
-  high = packed(byte_value(word, 2, scale, offset), byte_value(word, 3, scale, offset));
-}
-
 // Bytes of one token's activations in shared memory: half of the banks further for each.
 __host__ __device__ constexpr int staged_bytes(int cols) {
   return 2 * cols + 64;
