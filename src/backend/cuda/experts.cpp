@@ -115,13 +115,15 @@ void Products::mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeW
   reserve_experts(spec, in.cols, in.rows);
   Parts parts(between_.at_least(0));
   const Mixture mixture = divide(parts, spec, in.cols, in.rows);
+  const bool narrow = activations_ == DType::bf16;
   linear(mixture.logits, in, weights.router);
   route(queue_, mixture.experts, mixture.shares, mixture.logits, spec);
+  if (const int group = narrow ? group_for(spec, weights, mixture) : 0; group > 0) {
+    return mix_grouped(out, in, spec, weights, mixture, group);
+  }
   const std::vector<WeightView> up = views(weights.gate_up), down = views(weights.down);
-  const bool narrow = activations_ == DType::bf16;
   const bool fast = narrow && spec.activation.gated && gemv_takes_gated(up, spec.hidden) &&
                     gemv_takes(down.front(), spec.active);
-  if (narrow && spec.activation.gated && mix_grouped(out, in, spec, weights, mixture)) return;
   if (fast && mixture.choices <= few_choices) {
     mix_few(out, in, spec, weights, mixture);
   } else if (narrow && in.rows > plain_tokens && all_whole_runs(up) && all_whole_runs(down)) {
@@ -155,10 +157,8 @@ int Products::group_for(const MoeMlp& spec, const MoeWeights& weights, const Mix
   return grouped_tokens(queue_, up, down.front(), spec.hidden, std::min(usual, mixture.logits.rows));
 }
 
-bool Products::mix_grouped(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
-                           const Mixture& mixture) {
-  const int group = group_for(spec, weights, mixture);
-  if (group == 0) return false;
+void Products::mix_grouped(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
+                           const Mixture& mixture, int group) {
   if (in.dtype != mixture.input.dtype) {
     convert(queue_, mixture.input, in);
     in = mixture.input;
@@ -180,7 +180,6 @@ bool Products::mix_grouped(Matrix out, Matrix in, const MoeMlp& spec, const MoeW
   product.gathers = false;
   grouped_plain(queue_, views(weights.down).front(), product);
   combine(queue_, out, mixture.mixed, mixture.shares, mixture.sorted.places, spec.active);
-  return true;
 }
 
 // Calls use(weight, first expert) with bf16 in tiles. Other formats are decoded in slabs, as many experts at

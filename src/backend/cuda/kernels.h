@@ -176,7 +176,6 @@ void grouped_gated(const Queue& queue, std::span<const WeightView> gate_up, cons
                    const ActivationSpec& activation);
 // Only directly behind grouped_gated() of the same groups: it reads them before that one has ended.
 void grouped_plain(const Queue& queue, const WeightView& weight, const GroupedProduct& product);
-
 // The largest logits of each row of f32 [tokens, experts], the lower expert first where they are equal.
 void route(const Queue& queue, std::int32_t* experts, float* shares, Matrix logits, const MoeMlp& spec);
 // `tile`: the most places of one tile; there are most_tiles() of them.

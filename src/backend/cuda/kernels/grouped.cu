@@ -25,24 +25,22 @@ int between_tokens(WeightFormat format) {
   return format == WeightFormat::mxfp4 ? 16 : 64;
 }
 
-// Stages of some nine kilobytes, whose chunks are a multiple of the team's members if there are so many.
+int stage_bytes(WeightFormat format) {
+  if (format == WeightFormat::q8_0) return GroupedStage<WeightFormat::q8_0>::bytes;
+  if (format == WeightFormat::mxfp4) return GroupedStage<WeightFormat::mxfp4>::bytes;
+  if (format == WeightFormat::q4_k) return GroupedStage<WeightFormat::q4_k>::bytes;
+  return GroupedStage<WeightFormat::bf16>::bytes;  // and f16
+}
+
 // stages 0: it does not fit.
 GroupedShape cut(const Queue& queue, const WeightView& weight, int eights, int slabs) {
-  constexpr int stage = 9 << 10;
   const tiles::Chunk chunk = tiles::chunk_of(weight.format);
-  GroupedShape shape = {.chunks = (weight.cols + chunk.cols - 1) / chunk.cols,
-                        .chunk_bytes = chunk.bytes,
-                        .chunk_cols = chunk.cols,
-                        .slabs = slabs,
-                        .eights = eights};
-  shape.part_chunks =
-      std::max(grouped_members, stage / (2 * chunk.bytes) / grouped_members * grouped_members);
-  shape.part_chunks = std::min(shape.part_chunks, shape.chunks);
+  GroupedShape shape = {.chunks = (weight.cols + chunk.cols - 1) / chunk.cols, .eights = eights};
   shape.slab_chunks = (shape.chunks + slabs - 1) / slabs;
   shape.slabs = (shape.chunks + shape.slab_chunks - 1) / shape.slab_chunks;
   shape.token_stride = 2 * shape.slab_chunks * chunk.cols + between_tokens(weight.format);
   const int room = queue.shared_limit - GroupedRoom::fixed_bytes(shape);
-  shape.stages = std::min(room / shape.stage_bytes(), grouped_most_stages);
+  shape.stages = std::min(room / stage_bytes(weight.format), grouped_most_stages);
   if (shape.stages < 2 * grouped_teams) shape.stages = 0;
   return shape;
 }
@@ -97,7 +95,7 @@ void grouped_gated(const Queue& queue, std::span<const WeightView> gate_up, cons
   const int hidden = product.out.cols;
   GroupedCall call = call_of(gate, product);
   call.second = gate_up.size() == 2 ? gate_up[1].data : gate.from_row(hidden);
-  call.tiles = call.pairs = static_cast<int>(tiles::padded_rows(hidden) / tiles::tile_rows);
+  call.pairs = static_cast<int>(tiles::padded_rows(hidden) / tiles::tile_rows);
   call.activation = activation;
   call.shape = shape_for(queue, gate, product.group / 8, GroupedMode::gated);
   start_of(gate)(queue, call, GroupedMode::gated);
@@ -105,8 +103,7 @@ void grouped_gated(const Queue& queue, std::span<const WeightView> gate_up, cons
 
 void grouped_plain(const Queue& queue, const WeightView& weight, const GroupedProduct& product) {
   GroupedCall call = call_of(weight, product);
-  call.tiles = static_cast<int>(tiles::padded_rows(weight.rows) / tiles::tile_rows);
-  call.pairs = (call.tiles + 1) / 2;
+  call.pairs = (weight.rows + 2 * tiles::tile_rows - 1) / (2 * tiles::tile_rows);
   call.shape = shape_for(queue, weight, product.group / 8, GroupedMode::plain);
   start_of(weight)(queue, call, GroupedMode::plain);
 }

@@ -1,6 +1,6 @@
 // Products of a few tokens for each of many experts, straight from tiles; see docs/kernels.md. Bound by
-// reading the weights of those experts that have tokens: each comes once through a ring in shared memory, is
-// decoded once in registers and multiplied there with all tokens of its group.
+// reading the weights of those experts that have tokens: each comes once through a ring in
+// shared memory, is decoded once in registers and multiplied there with all tokens of its group.
 //
 // One block on each multiprocessor. A team of four warps takes a pair of tiles, the operand of sixteen rows:
 // gate and up rows of the same elements, or sixteen neighbouring rows. Tokens, gathered in shared memory, are
@@ -8,7 +8,7 @@
 // in order, so that a token's result does not depend on the others.
 //
 // A Codec says what a lane reads of a chunk (Piece), in which order its `runs` of eight neighbouring columns
-// come, and by how many bytes tokens are set apart so that its reads of them fall into different banks.
+// come, and decodes them to bf16.
 #pragma once
 
 #include "backend/cuda/device/activation.cuh"
@@ -18,8 +18,9 @@
 namespace inferno::cuda {
 
 // The order of stages: for each slab, for each round of four pairs, for each part, one of each pair's.
-template <GroupedMode mode>
+template <class Codec, GroupedMode mode>
 struct GroupedFiller {
+  using Stage = GroupedStage<Codec::format>;
   const GroupedCall& call;
   const GroupedRoom& room;
   const std::uint64_t policy = read_once_policy();
@@ -29,11 +30,11 @@ struct GroupedFiller {
   __device__ void fill(const std::byte* first, const std::byte* second, std::uint32_t bytes) {
     const GroupedShape& shape = call.shape;
     Barrier* full = room.full + next.stage;
-    std::byte* to = room.ring + next.stage * shape.stage_bytes();
+    std::byte* to = room.ring + next.stage * Stage::bytes;
     wait(room.empty + next.stage, next.parity);
     arrive_expecting(full, 2 * bytes);
     bulk_copy(to, first, bytes, full, policy);
-    bulk_copy(to + shape.part_bytes(), second, bytes, full, policy);
+    bulk_copy(to + Stage::tile_bytes, second, bytes, full, policy);
     next.advance(shape.stages);
   }
 
@@ -41,34 +42,37 @@ struct GroupedFiller {
     const GroupedShape& shape = call.shape;
     const std::int64_t expert = pass.expert * call.expert_bytes;
     for (int slab = 0; slab < shape.slabs; ++slab) {
-      const int chunks = shape.chunks_of(slab), parts = shape.parts_of(slab);
+      const int chunks = shape.chunks_of(slab);
       for (int round = pass.first; round < pass.end; round += grouped_teams) {
         const int busy = min(grouped_teams, pass.end - round);
-        for (int part = 0; part < parts; ++part) {
-          const int begin = part * shape.part_chunks;
-          const auto bytes =
-              static_cast<std::uint32_t>(min(shape.part_chunks, chunks - begin) * shape.chunk_bytes);
+        for (int begin = 0; begin < chunks; begin += Stage::chunks) {
+          const int bytes = min(Stage::chunks, chunks - begin) * Stage::chunk.bytes;
           const std::int64_t offset =
-              expert + std::int64_t{slab * shape.slab_chunks + begin} * shape.chunk_bytes;
+              expert + std::int64_t{slab * shape.slab_chunks + begin} * Stage::chunk.bytes;
           for (int team = 0; team < busy; ++team) {
-            const int pair = round + team;
-            if constexpr (mode == GroupedMode::gated) {
-              const std::int64_t at = offset + pair * call.tile_bytes;
-              fill(call.first + at, call.second + at, bytes);
-            } else {
-              const int other = min(2 * pair + 1, call.tiles - 1);
-              fill(call.first + offset + 2 * pair * call.tile_bytes,
-                   call.first + offset + other * call.tile_bytes, bytes);
-            }
+            fill_from(round + team, offset, static_cast<std::uint32_t>(bytes));
           }
         }
       }
     }
   }
+
+  __device__ void fill_from(int pair, std::int64_t offset, std::uint32_t bytes) {
+    if constexpr (mode == GroupedMode::gated) {
+      offset += pair * call.tile_bytes;
+      fill(call.first + offset, call.second + offset, bytes);
+    } else {
+      const int tile = 2 * pair, other = min(tile + 1, (call.rows - 1) / tiles::tile_rows);
+      fill(call.first + offset + tile * call.tile_bytes, call.first + offset + other * call.tile_bytes,
+           bytes);
+    }
+  }
 };
 
 // The tokens of one group at a time, a slab of their columns each, once nobody reads the ones before.
+template <class Codec>
 struct GroupedGatherer {
+  static constexpr int chunk_cols = tiles::chunk_of(Codec::format).cols;
   const GroupedCall& call;
   const GroupedRoom& room;
   const int lane;
@@ -79,10 +83,10 @@ struct GroupedGatherer {
     const GroupedShape& shape = call.shape;
     const bool mine = lane < pass.rows;
     std::int64_t row = 0;
-    if (mine) row = call.gather != nullptr ? call.gather[pass.place + lane] : pass.place + lane;
+    if (mine) row = call.gather != nullptr ? __ldcg(call.gather + pass.place + lane) : pass.place + lane;
     for (int slab = 0; slab < shape.slabs; ++slab) {
-      const int first = slab * shape.slab_chunks * shape.chunk_cols;
-      const int bytes = 2 * min(shape.slab_chunks * shape.chunk_cols, call.cols - first);
+      const int first = slab * shape.slab_chunks * chunk_cols;
+      const int bytes = 2 * min(shape.slab_chunks * chunk_cols, call.cols - first);
       wait(room.tokens_empty, next.parity);
       if (lane == 0) arrive_expecting(room.tokens_full, static_cast<std::uint32_t>(pass.rows * bytes));
       __syncwarp();
@@ -97,6 +101,7 @@ struct GroupedGatherer {
 
 template <class Codec, GroupedMode mode>
 struct GroupedMultiplier {
+  using Stage = GroupedStage<Codec::format>;
   const GroupedCall& call;
   const GroupedRoom& room;
   const int team, member, lane, g, t;
@@ -113,22 +118,25 @@ struct GroupedMultiplier {
   }
   __device__ int finisher_of(int pair_turn) const { return pair_turn % grouped_members; }
 
+  using Piece = typename Codec::Piece;
+  struct Pieces {
+    Piece first, second;
+  };
+  __device__ Pieces load(const std::byte* chunk) const {
+    return {Codec::load(chunk, g, t), Codec::load(chunk + Stage::tile_bytes, g, t)};
+  }
+
   template <int Eights>
-  __device__ void add_chunk(float (&sums)[Eights][4], const std::byte* stage, int chunk,
-                            const std::byte* in) const {
-    const GroupedShape& shape = call.shape;
-    const std::byte* at = stage + chunk * tiles::chunk_of(Codec::format).bytes;
-    const typename Codec::Piece first = Codec::load(at, g, t);
-    const typename Codec::Piece second = Codec::load(at + shape.part_bytes(), g, t);
+  __device__ void add_chunk(float (&sums)[Eights][4], const Pieces& pieces, const std::byte* in) const {
 #pragma unroll
     for (int run = 0; run < Codec::runs; ++run) {
       std::uint32_t a[4], b[4];
-      Codec::decode(a, first, run);
-      Codec::decode(b, second, run);
+      Codec::decode(a, pieces.first, run);
+      Codec::decode(b, pieces.second, run);
 #pragma unroll
       for (int eight = 0; eight < Eights; ++eight) {
-        const uint4 x =
-            *reinterpret_cast<const uint4*>(in + 8 * eight * shape.token_stride + 2 * Codec::element(t, run));
+        const uint4 x = *reinterpret_cast<const uint4*>(in + 8 * eight * call.shape.token_stride +
+                                                        2 * Codec::element(t, run));
         multiply_add(sums[eight], a[0], b[0], a[1], b[1], x.x, x.y);
         multiply_add(sums[eight], a[2], b[2], a[3], b[3], x.z, x.w);
       }
@@ -138,20 +146,26 @@ struct GroupedMultiplier {
   // This member's chunks of a slab of a pair. Which they are depends on the part alone.
   template <int Eights>
   __device__ void add_parts(float (&sums)[Eights][4], RingPlace place, int slab, int busy) const {
-    const GroupedShape& shape = call.shape;
-    const int chunks = shape.chunks_of(slab), parts = shape.parts_of(slab);
-    constexpr int chunk_cols = tiles::chunk_of(Codec::format).cols;
-    const std::byte* in = room.tokens + g * shape.token_stride;
-    for (int part = 0; part < parts; ++part) {
-      const int begin = part * shape.part_chunks, count = min(shape.part_chunks, chunks - begin);
-      const std::byte* stage = room.ring + place.stage * shape.stage_bytes();
+    const int chunks = call.shape.chunks_of(slab);
+    const std::byte* in = room.tokens + g * call.shape.token_stride;
+    for (int begin = 0, part = 0; begin < chunks; begin += Stage::chunks, ++part) {
+      const int first = (member + part) % grouped_members, count = chunks - begin - first;
+      const std::byte* stage = room.ring + place.stage * Stage::bytes + first * Stage::chunk.bytes;
+      const std::byte* from = in + 2 * Stage::chunk.cols * (begin + first);
       wait(room.full + place.stage, place.parity);
-      for (int chunk = (member + part) % grouped_members; chunk < count; chunk += grouped_members) {
-        add_chunk<Eights>(sums, stage, chunk, in + 2 * chunk_cols * (begin + chunk));
+      // Everything is asked for at once. Chunks that are missing in the last part are what was there before.
+      Pieces pieces[Stage::each];
+#pragma unroll
+      for (int i = 0; i < Stage::each; ++i)
+        pieces[i] = load(stage + i * grouped_members * Stage::chunk.bytes);
+#pragma unroll
+      for (int i = 0; i < Stage::each; ++i) {
+        if (i * grouped_members >= count) break;
+        add_chunk<Eights>(sums, pieces[i], from + 2 * i * grouped_members * Stage::chunk.cols);
       }
       __syncwarp();
       if (lane == 0) arrive(room.empty + place.stage);
-      advance(place, busy, shape.stages);
+      advance(place, busy, call.shape.stages);
     }
   }
 
@@ -191,19 +205,21 @@ struct GroupedMultiplier {
     return true;
   }
 
-  // Rows g and g + 8 of a pair, as rows of the result; gated: the same one.
+  // Rows g and g + 8 of a pair, -1: there is no such row. Gated: the same one.
   struct Rows {
-    int first, second;
-    float first_bias, second_bias;
+    int first = -1, second = -1;
+    float first_bias = 0.0f, second_bias = 0.0f;
   };
   __device__ Rows rows_of(const GroupedPass& pass, int pair) const {
     constexpr bool gated = mode == GroupedMode::gated;
-    const int row = (gated ? 8 : 16) * pair + g;
-    Rows out = {row, gated ? row : row + 8, 0.0f, 0.0f};
+    const int row = (gated ? 8 : 16) * pair + g, other = gated ? row : row + 8;
+    Rows out;
+    if (row < call.rows) out.first = row;
+    if (other < call.rows) out.second = other;
     if (call.bias == nullptr) return out;
     const float* bias = call.bias + pass.expert * call.bias_stride;
-    if (out.first < call.rows) out.first_bias = __ldg(bias + out.first);
-    if (out.second < call.rows) out.second_bias = __ldg(bias + out.second + (gated ? call.rows : 0));
+    if (out.first >= 0) out.first_bias = __ldg(bias + out.first);
+    if (out.second >= 0) out.second_bias = __ldg(bias + out.second + (gated ? call.rows : 0));
     return out;
   }
 
@@ -219,15 +235,15 @@ struct GroupedMultiplier {
         const std::int64_t at = std::int64_t{pass.place + token} * call.out_cols;
         const float first = sums[i][column], second = sums[i][2 + column];
         if constexpr (mode == GroupedMode::gated) {
-          if (rows.first >= call.rows) continue;
+          if (rows.first < 0) continue;
           call.out.put(at + rows.first,
                        activated(first + rows.first_bias, second + rows.second_bias, call.activation));
         } else {
-          const auto put = [&](int row, float value, float bias) {
-            if (row < call.rows) call.out.put(at + row, value + (slab == 0 ? bias : call.out.get(at + row)));
+          const auto add = [&](int row, float value, float bias) {
+            if (row >= 0) call.out.put(at + row, value + (slab == 0 ? bias : call.out.get(at + row)));
           };
-          put(rows.first, first, rows.first_bias);
-          put(rows.second, second, rows.second_bias);
+          add(rows.first, first, rows.first_bias);
+          add(rows.second, second, rows.second_bias);
         }
       }
     }
@@ -236,6 +252,7 @@ struct GroupedMultiplier {
   template <int Eights>
   __device__ void run_slab(const GroupedPass& pass, int slab) {
     const GroupedShape& shape = call.shape;
+    const int parts = (shape.chunks_of(slab) + Stage::chunks - 1) / Stage::chunks;
     wait(room.tokens_full, tokens.parity);
     for (int round = pass.first; round < pass.end; round += grouped_teams) {
       const int busy = min(grouped_teams, pass.end - round);
@@ -248,7 +265,7 @@ struct GroupedMultiplier {
         add_parts<Eights>(sums, place, slab, busy);
         if (join<Eights>(sums)) write<Eights>(sums, pass, rows, slab);
       }
-      advance(round_start, busy * shape.parts_of(slab), shape.stages);
+      advance(round_start, busy * parts, shape.stages);
     }
     __syncwarp();
     if (lane == 0) arrive(room.tokens_empty);
@@ -268,15 +285,16 @@ struct GroupedMultiplier {
   }
 };
 
-__device__ inline void start_room(const GroupedCall& call, const GroupedRoom& room, int thread) {
+__device__ inline void start_room(const GroupedCall& call, const GroupedRoom& room, int chunk_cols,
+                                  int thread) {
   const GroupedShape& shape = call.shape;
   if (thread < GroupedRoom::barriers) {
     const bool is_empty = thread >= grouped_most_stages && thread < 2 * grouped_most_stages;
     const bool is_tokens_empty = room.full + thread == room.tokens_empty;
     start_barrier(room.full + thread, is_empty ? grouped_members : is_tokens_empty ? grouped_warps : 1);
   }
-  if (call.cols % shape.chunk_cols !=
-      0) {  // columns that no token has must be numbers: they are multiplied by zero
+  // Columns that no token has must be numbers: they are multiplied by zero.
+  if (call.cols % chunk_cols != 0) {
     const int units = 8 * shape.eights * shape.token_stride / 16;
     for (int i = thread; i < units; i += grouped_threads) {
       reinterpret_cast<uint4*>(room.tokens)[i] = make_uint4(0, 0, 0, 0);
@@ -285,15 +303,16 @@ __device__ inline void start_room(const GroupedCall& call, const GroupedRoom& ro
   publish_barriers();
 }
 
-// The groups of a gated product come from the kernel before. Those of a plain one are older: whoever started
-// it had waited for them, so its weights are on their way while the kernel before still writes the tokens.
+// The groups of a gated product come from the kernel before. Those of a plain one are older:
+// whoever started it had waited for them, so its weights are on their way while the kernel before still
+// writes the tokens.
 template <class Codec, GroupedMode mode>
 __global__ void __launch_bounds__(grouped_threads, 1)
     grouped_kernel(const __grid_constant__ GroupedCall call) {
   extern __shared__ __align__(128) std::byte start[];
   const GroupedRoom room(start, call.shape);
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
-  start_room(call, room, thread);
+  start_room(call, room, tiles::chunk_of(Codec::format).cols, thread);
   if (warp == grouped_warps) {
     if constexpr (mode == GroupedMode::gated) {
       wait_for_previous();
@@ -314,10 +333,10 @@ __global__ void __launch_bounds__(grouped_threads, 1)
       wait_for_previous();
       let_next_start();
     }
-    GroupedGatherer gatherer = {call, room, lane};
+    GroupedGatherer<Codec> gatherer = {call, room, lane};
     share.for_each(call, [&](const GroupedPass& pass) { gatherer.run(pass); });
   } else if (lane == 0) {
-    GroupedFiller<mode> filler = {call, room};
+    GroupedFiller<Codec, mode> filler = {call, room};
     share.for_each(call, [&](const GroupedPass& pass) { filler.run(pass); });
   }
 }
@@ -325,8 +344,10 @@ __global__ void __launch_bounds__(grouped_threads, 1)
 template <class Codec>
 void start_grouped(const Queue& queue, const GroupedCall& call, GroupedMode mode) {
   const auto start = [&](void (*kernel)(GroupedCall)) {
-    const int bytes = GroupedRoom::fixed_bytes(call.shape) + call.shape.stages * call.shape.stage_bytes();
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    const int bytes =
+        GroupedRoom::fixed_bytes(call.shape) + call.shape.stages * GroupedStage<Codec::format>::bytes;
+    // What other shapes need as well: recorded steps have several.
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, queue.shared_limit));
     launch(queue,
            {.grid = dim3(static_cast<unsigned>(queue.multiprocessors)),
             .threads = grouped_threads,

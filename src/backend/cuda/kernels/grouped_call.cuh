@@ -18,21 +18,28 @@ constexpr int grouped_threads = 32 * (grouped_warps + 2);
 constexpr int grouped_most_stages = 24;
 constexpr int grouped_most_eights = 3;  // a group's tokens come in eights
 
+// A stage of the ring: of each tile of a pair so many chunks, `each` for each member of a team. Nine
+// kilobytes, if a chunk for each is not more.
+template <WeightFormat Format>
+struct GroupedStage {
+  static constexpr tiles::Chunk chunk = tiles::chunk_of(Format);
+  static constexpr int wanted = (9 << 10) / (2 * grouped_members * chunk.bytes);
+  static constexpr int each = wanted > 1 ? wanted : 1;
+  static constexpr int chunks = grouped_members * each;
+  static constexpr int tile_bytes = chunks * chunk.bytes, bytes = 2 * tile_bytes;
+};
+
 // A pair of tiles is cut into slabs of columns, whose tokens fit into shared memory; a slab into parts, each
 // a stage of the ring.
 struct GroupedShape {
-  int chunks = 0, chunk_bytes = 0, chunk_cols = 0;
-  int slabs = 1, slab_chunks = 0, part_chunks = 0;
+  int chunks = 0, slabs = 1, slab_chunks = 0;
   int stages = 0, eights = 1, token_stride = 0;
-  __host__ __device__ int part_bytes() const { return part_chunks * chunk_bytes; }
-  __host__ __device__ int stage_bytes() const { return 2 * part_bytes(); }
   __device__ int chunks_of(int slab) const { return min(slab_chunks, chunks - slab * slab_chunks); }
-  __device__ int parts_of(int slab) const { return (chunks_of(slab) + part_chunks - 1) / part_chunks; }
 };
 
 struct GroupedCall {
   GroupedShape shape;
-  int pairs = 0, tiles = 0;                             // of one expert; plain: two tiles make a pair
+  int pairs = 0, rows = 0;                              // of one expert; plain: two tiles make a pair
   const std::byte *first = nullptr, *second = nullptr;  // gated: gate and up
   std::int64_t tile_bytes = 0, expert_bytes = 0;
   const std::int32_t *group_expert = nullptr, *group_first = nullptr, *group_rows = nullptr;
@@ -41,7 +48,7 @@ struct GroupedCall {
   const std::byte* in = nullptr;         // bf16
   int cols = 0;
   Elements out;
-  int out_cols = 0, rows = 0;  // rows: of the result, those that exist
+  int out_cols = 0;
   const float* bias = nullptr;
   std::int64_t bias_stride = 0;
   ActivationSpec activation;
@@ -78,7 +85,7 @@ struct GroupedRoom {
 
 // A group and those of its pairs that this block multiplies.
 struct GroupedPass {
-  int group, expert, place, rows, first, end;
+  int expert, place, rows, first, end;
 };
 
 // The blocks' shares are runs of pairs of about the same cost: a pair is read and decoded once for its group,
@@ -94,7 +101,7 @@ struct GroupedShare {
   static __device__ void find(std::int32_t* to, const GroupedCall& call, int lane) {
     int total = 0, count = 0;
     for (int base = 0; base < call.groups; base += 32) {
-      const int rows = base + lane < call.groups ? call.group_rows[base + lane] : 0;
+      const int rows = base + lane < call.groups ? __ldcg(call.group_rows + base + lane) : 0;
       total += __reduce_add_sync(full_warp, cost_of(rows));
       count += __popc(__ballot_sync(full_warp, rows > 0));
     }
@@ -105,7 +112,7 @@ struct GroupedShare {
     int before = 0;
     for (int base = 0; base < call.groups; base += 32) {
       const int group = base + lane;
-      const int cost = cost_of(group < call.groups ? call.group_rows[group] : 0);
+      const int cost = cost_of(group < call.groups ? __ldcg(call.group_rows + group) : 0);
       int sum = cost;
       for (int offset = 1; offset < 32; offset <<= 1) {
         const int other = __shfl_up_sync(full_warp, sum, offset);
@@ -132,10 +139,9 @@ struct GroupedShare {
       const int first = group == first_group ? first_pair : 0;
       const int end = group == last_group ? last_end : call.pairs;
       if (first >= end) continue;
-      use(GroupedPass{.group = group,
-                      .expert = call.group_expert[group],
-                      .place = call.group_first[group],
-                      .rows = call.group_rows[group],
+      use(GroupedPass{.expert = __ldcg(call.group_expert + group),
+                      .place = __ldcg(call.group_first + group),
+                      .rows = __ldcg(call.group_rows + group),
                       .first = first,
                       .end = end});
     }
