@@ -40,7 +40,8 @@ GroupedShape cut(const Queue& queue, const WeightView& weight, int eights, int s
   shape.slabs = (shape.chunks + shape.slab_chunks - 1) / shape.slab_chunks;
   shape.token_stride = 2 * shape.slab_chunks * chunk.cols + between_tokens(weight.format);
   const int room = queue.shared_limit - GroupedRoom::fixed_bytes(shape);
-  shape.stages = std::min(room / stage_bytes(weight.format), grouped_most_stages);
+  shape.stages =
+      std::min(room / stage_bytes(weight.format), grouped_most_stages) / grouped_teams * grouped_teams;
   if (shape.stages < 2 * grouped_teams) shape.stages = 0;
   return shape;
 }

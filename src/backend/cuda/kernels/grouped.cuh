@@ -17,25 +17,28 @@
 
 namespace inferno::cuda {
 
-// The order of stages: for each slab, for each round of four pairs, for each part, one of each pair's.
+// The order of copies: for each slab, for each round of four pairs, for each part, one of each pair's. Each
+// team has stages of its own, every fourth: it has then seen a stage's last phase itself when it waits for
+// the next. Of one ring for all it could ask for a stage whose phase before, another team's, had not yet
+// arrived, and a barrier's parity cannot tell that from the one it wants.
 template <class Codec, GroupedMode mode>
 struct GroupedFiller {
   using Stage = GroupedStage<Codec::format>;
   const GroupedCall& call;
   const GroupedRoom& room;
   const std::uint64_t policy = read_once_policy();
-  RingPlace next = {0, 1};
+  RingPlace next[grouped_teams] = {{0, 1}, {1, 1}, {2, 1}, {3, 1}};
 
   // By one lane.
-  __device__ void fill(const std::byte* first, const std::byte* second, std::uint32_t bytes) {
-    const GroupedShape& shape = call.shape;
-    Barrier* full = room.full + next.stage;
-    std::byte* to = room.ring + next.stage * Stage::bytes;
-    wait(room.empty + next.stage, next.parity);
+  __device__ void fill(RingPlace& place, const std::byte* first, const std::byte* second,
+                       std::uint32_t bytes) const {
+    Barrier* full = room.full + place.stage;
+    std::byte* to = room.ring + place.stage * Stage::bytes;
+    wait(room.empty + place.stage, place.parity);
     arrive_expecting(full, 2 * bytes);
     bulk_copy(to, first, bytes, full, policy);
     bulk_copy(to + Stage::tile_bytes, second, bytes, full, policy);
-    next.advance(shape.stages);
+    advance(place, call.shape.stages);
   }
 
   __device__ void run(const GroupedPass& pass) {
@@ -49,21 +52,22 @@ struct GroupedFiller {
           const int bytes = min(Stage::chunks, chunks - begin) * Stage::chunk.bytes;
           const std::int64_t offset =
               expert + std::int64_t{slab * shape.slab_chunks + begin} * Stage::chunk.bytes;
-          for (int team = 0; team < busy; ++team) {
-            fill_from(round + team, offset, static_cast<std::uint32_t>(bytes));
+#pragma unroll
+          for (int team = 0; team < grouped_teams; ++team) {
+            if (team < busy) fill_from(next[team], round + team, offset, static_cast<std::uint32_t>(bytes));
           }
         }
       }
     }
   }
 
-  __device__ void fill_from(int pair, std::int64_t offset, std::uint32_t bytes) {
+  __device__ void fill_from(RingPlace& place, int pair, std::int64_t offset, std::uint32_t bytes) const {
     if constexpr (mode == GroupedMode::gated) {
       offset += pair * call.tile_bytes;
-      fill(call.first + offset, call.second + offset, bytes);
+      fill(place, call.first + offset, call.second + offset, bytes);
     } else {
       const int tile = 2 * pair, other = min(tile + 1, (call.rows - 1) / tiles::tile_rows);
-      fill(call.first + offset + tile * call.tile_bytes, call.first + offset + other * call.tile_bytes,
+      fill(place, call.first + offset + tile * call.tile_bytes, call.first + offset + other * call.tile_bytes,
            bytes);
     }
   }
@@ -105,7 +109,7 @@ struct GroupedMultiplier {
   const GroupedCall& call;
   const GroupedRoom& room;
   const int team, member, lane, g, t;
-  RingPlace round_start = {}, tokens = {};
+  RingPlace place = {team}, tokens = {};
   int turn = 0;  // pairs of this team so far
 
   // The team's sums are there: one waits for all, the others go on.
@@ -145,7 +149,7 @@ struct GroupedMultiplier {
 
   // This member's chunks of a slab of a pair. Which they are depends on the part alone.
   template <int Eights>
-  __device__ void add_parts(float (&sums)[Eights][4], RingPlace place, int slab, int busy) const {
+  __device__ void add_parts(float (&sums)[Eights][4], int slab) {
     const int chunks = call.shape.chunks_of(slab);
     const std::byte* in = room.tokens + g * call.shape.token_stride;
     for (int begin = 0, part = 0; begin < chunks; begin += Stage::chunks, ++part) {
@@ -165,7 +169,7 @@ struct GroupedMultiplier {
       }
       __syncwarp();
       if (lane == 0) arrive(room.empty + place.stage);
-      advance(place, busy, call.shape.stages);
+      advance(place, call.shape.stages);
     }
   }
 
@@ -251,21 +255,13 @@ struct GroupedMultiplier {
 
   template <int Eights>
   __device__ void run_slab(const GroupedPass& pass, int slab) {
-    const GroupedShape& shape = call.shape;
-    const int parts = (shape.chunks_of(slab) + Stage::chunks - 1) / Stage::chunks;
     wait(room.tokens_full, tokens.parity);
-    for (int round = pass.first; round < pass.end; round += grouped_teams) {
-      const int busy = min(grouped_teams, pass.end - round);
-      if (team < busy) {
-        Rows rows = {};
-        if (member == finisher_of(turn)) rows = rows_of(pass, round + team);
-        float sums[Eights][4] = {};
-        RingPlace place = round_start;
-        advance(place, team, shape.stages);
-        add_parts<Eights>(sums, place, slab, busy);
-        if (join<Eights>(sums)) write<Eights>(sums, pass, rows, slab);
-      }
-      advance(round_start, busy * parts, shape.stages);
+    for (int pair = pass.first + team; pair < pass.end; pair += grouped_teams) {
+      Rows rows = {};
+      if (member == finisher_of(turn)) rows = rows_of(pass, pair);
+      float sums[Eights][4] = {};
+      add_parts<Eights>(sums, slab);
+      if (join<Eights>(sums)) write<Eights>(sums, pass, rows, slab);
     }
     __syncwarp();
     if (lane == 0) arrive(room.tokens_empty);

@@ -33,7 +33,7 @@ struct GroupedStage {
 // a stage of the ring.
 struct GroupedShape {
   int chunks = 0, slabs = 1, slab_chunks = 0;
-  int stages = 0, eights = 1, token_stride = 0;
+  int stages = 0, eights = 1, token_stride = 0;  // stages: a multiple of the teams
   __device__ int chunks_of(int slab) const { return min(slab_chunks, chunks - slab * slab_chunks); }
 };
 
@@ -148,13 +148,12 @@ struct GroupedShare {
   }
 };
 
-// Stages `count` further on, of a ring that is longer than one step.
-__device__ inline void advance(RingPlace& place, int count, int stages) {
-  place.stage += count;
-  while (place.stage >= stages) {
-    place.stage -= stages;
-    place.parity ^= 1u;
-  }
+// The team's next stage: every fourth is its own.
+__device__ inline void advance(RingPlace& place, int stages) {
+  place.stage += grouped_teams;
+  if (place.stage < stages) return;
+  place.stage -= stages;
+  place.parity ^= 1u;
 }
 
 }  // namespace inferno::cuda
