@@ -45,6 +45,16 @@ WeightView decoded_view(const WeightView& weight) {
   return out;
 }
 
+// A gated result that cannot leave f16's range.
+bool takes_f16(const MoeMlp& spec, const MoeWeights& weights) {
+  constexpr float most = 3e4f;
+  const auto is_mxfp4 = [](const Weight* weight) { return view(*weight).format == WeightFormat::mxfp4; };
+  const ActivationSpec& between = spec.activation;
+  return between.kind == Activation::swiglu_clamped && between.limit * (between.limit + 1.0f) < most &&
+         std::ranges::all_of(weights.gate_up.parts, is_mxfp4) &&
+         std::ranges::all_of(weights.down.parts, is_mxfp4);
+}
+
 const float* bias_of(const Linear& weights) {
   return reinterpret_cast<const float*>(weights.bias.data);
 }
@@ -55,6 +65,7 @@ struct Products::Mixture {
   Matrix logits;          // f32 [tokens, experts]
   std::int32_t* experts;  // [choices]
   float* shares;
+  float* factors;              // [tokens]
   Matrix input;                // [tokens, width] in the backend's type
   Matrix wide, hidden, mixed;  // [choices, 2 * hidden], [choices, hidden], [choices, width]
   Sorted sorted;
@@ -77,6 +88,7 @@ Products::Mixture Products::divide(Parts& parts, const MoeMlp& spec, int width, 
   out.logits = parts.matrix(DType::f32, tokens, spec.experts);
   out.experts = parts.take<std::int32_t>(count);
   out.shares = parts.take<float>(count);
+  out.factors = parts.take<float>(static_cast<std::size_t>(tokens));
   out.input = parts.matrix(type, tokens, width);
   out.wide = parts.matrix(DType::f32, choices, spec.activation.gated ? 2 * spec.hidden : spec.hidden);
   out.hidden = parts.matrix(type, choices, spec.hidden);
@@ -116,11 +128,11 @@ void Products::mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeW
   Parts parts(between_.at_least(0));
   const Mixture mixture = divide(parts, spec, in.cols, in.rows);
   const bool narrow = activations_ == DType::bf16;
-  linear(mixture.logits, in, weights.router);
-  route(queue_, mixture.experts, mixture.shares, mixture.logits, spec);
   if (const int group = narrow ? group_for(spec, weights, mixture) : 0; group > 0) {
     return mix_grouped(out, in, spec, weights, mixture, group);
   }
+  linear(mixture.logits, in, weights.router);
+  route(queue_, mixture.experts, mixture.shares, mixture.logits, spec);
   const std::vector<WeightView> up = views(weights.gate_up), down = views(weights.down);
   const bool fast = narrow && spec.activation.gated && gemv_takes_gated(up, spec.hidden) &&
                     gemv_takes(down.front(), spec.active);
@@ -157,15 +169,40 @@ int Products::group_for(const MoeMlp& spec, const MoeWeights& weights, const Mix
   return grouped_tokens(queue_, up, down.front(), spec.hidden, std::min(usual, mixture.logits.rows));
 }
 
+// Routes, and brings the rows into the type that the products read: f16 where weights are MXFP4 and what
+// stands between the products stays within f16's range, otherwise bf16.
+Matrix Products::route_grouped(Matrix in, const MoeMlp& spec, const MoeWeights& weights,
+                               const Mixture& mixture) {
+  const Linear& router = weights.router;
+  if (router.parts.size() != 1 || !route_takes_rows(view(*router.parts.front()))) {
+    linear(mixture.logits, in, router);
+    route(queue_, mixture.experts, mixture.shares, mixture.logits, spec);
+    if (in.dtype == mixture.input.dtype) return in;
+    convert(queue_, mixture.input, in);
+    return mixture.input;
+  }
+  Matrix narrow = mixture.input;
+  if (takes_f16(spec, weights)) narrow.dtype = DType::f16;
+  route_rows(queue_,
+             {.in = in,
+              .narrow = narrow,
+              .factors = mixture.factors,
+              .bias = bias_of(router),
+              .experts = mixture.experts,
+              .shares = mixture.shares},
+             view(*router.parts.front()), spec);
+  return narrow;
+}
+
 void Products::mix_grouped(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
                            const Mixture& mixture, int group) {
-  if (in.dtype != mixture.input.dtype) {
-    convert(queue_, mixture.input, in);
-    in = mixture.input;
-  }
+  in = route_grouped(in, spec, weights, mixture);
+  Matrix hidden = mixture.hidden;
+  hidden.dtype = in.dtype;
   sort_choices(queue_, mixture.sorted, mixture.chosen(spec), spec.experts, group);
-  GroupedProduct product = {.out = mixture.hidden,
+  GroupedProduct product = {.out = hidden,
                             .in = in,
+                            .factors = in.dtype == DType::f16 ? mixture.factors : nullptr,
                             .bias = bias_of(weights.gate_up),
                             .bias_stride = weights.gate_up.bias.cols,
                             .sorted = &mixture.sorted,
@@ -174,7 +211,8 @@ void Products::mix_grouped(Matrix out, Matrix in, const MoeMlp& spec, const MoeW
                             .gathers = true};
   grouped_gated(queue_, views(weights.gate_up), product, spec.activation);
   product.out = mixture.mixed;
-  product.in = mixture.hidden;
+  product.in = hidden;
+  product.factors = nullptr;
   product.bias = bias_of(weights.down);
   product.bias_stride = weights.down.bias.cols;
   product.gathers = false;

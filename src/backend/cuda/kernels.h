@@ -159,10 +159,12 @@ bool gemm_takes_gated(const Queue& queue, std::span<const WeightView> gate_up, i
 void gemm_gated(const Queue& queue, std::span<const WeightView> gate_up, GemmCall call,
                 const ActivationSpec& activation);
 
-// Products of a few tokens for each of many experts, straight from tiles: on Hopper and later, bf16 inputs.
-// A group is a tile of the sorted choices, `group` places at most; results are in order of places.
+// Products of a few dozen tokens straight from tiles, on Hopper and later; inputs are bf16.
+// Of experts: a group is a tile of the sorted choices, `group` places at most; results are in order of
+// places. MXFP4 also takes f16 inputs, and gated results may be f16.
 struct GroupedProduct {
   Matrix out, in;
+  const float* factors = nullptr;  // of the rows of in; null: 1
   const float* bias = nullptr;
   std::int64_t bias_stride = 0;
   const Sorted* sorted = nullptr;
@@ -176,8 +178,23 @@ void grouped_gated(const Queue& queue, std::span<const WeightView> gate_up, cons
                    const ActivationSpec& activation);
 // Only directly behind grouped_gated() of the same groups: it reads them before that one has ended.
 void grouped_plain(const Queue& queue, const WeightView& weight, const GroupedProduct& product);
+// What gemv() does, for more tokens: one matrix of several parts, no experts.
+bool grouped_takes(const Queue& queue, const WeightView& weight, Matrix out);
+void grouped_linear(const Queue& queue, std::span<const WeightView> parts, const Product& product);
+
 // The largest logits of each row of f32 [tokens, experts], the lower expert first where they are equal.
 void route(const Queue& queue, std::int32_t* experts, float* shares, Matrix logits, const MoeMlp& spec);
+// The same from the rows that the router reads, which are also rounded to two bytes an element for what comes
+// next: to bf16, or to f16 under a factor for each row, a power of two.
+struct RoutedRows {
+  Matrix in, narrow;
+  float* factors = nullptr;     // [tokens], where narrow is f16
+  const float* bias = nullptr;  // the router's
+  std::int32_t* experts = nullptr;
+  float* shares = nullptr;
+};
+bool route_takes_rows(const WeightView& router);
+void route_rows(const Queue& queue, const RoutedRows& rows, const WeightView& router, const MoeMlp& spec);
 // `tile`: the most places of one tile; there are most_tiles() of them.
 void sort_choices(const Queue& queue, const Sorted& sorted, const Chosen& chosen, int experts, int tile);
 // out[t] = sum over k of shares[t, k] * rows[place of (t, k)]; places null: in order.

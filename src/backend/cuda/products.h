@@ -41,6 +41,7 @@ class Products {
   void multiply_expanded(Matrix out, Matrix in, const WeightView& weight, const Product& product);
   void mix_few(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights, const Mixture& mixture);
   int group_for(const MoeMlp& spec, const MoeWeights& weights, const Mixture& mixture) const;
+  Matrix route_grouped(Matrix in, const MoeMlp& spec, const MoeWeights& weights, const Mixture& mixture);
   void mix_grouped(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
                    const Mixture& mixture, int group);
   void mix_sorted(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights,

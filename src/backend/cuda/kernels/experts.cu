@@ -2,34 +2,11 @@
 #include "backend/cuda/device/elements.cuh"
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/kernels.h"
+#include "backend/cuda/kernels/choose.cuh"
 #include "backend/cuda/kernels/launch.cuh"
 
 namespace inferno::cuda {
 namespace {
-
-struct Best {
-  float logit;
-  int expert;
-};
-
-__device__ bool comes_first(const Best& a, const Best& b) {
-  return a.logit > b.logit || (a.logit == b.logit && a.expert < b.expert);
-}
-
-// The first expert behind `last` in the order of logits, then numbers: no list of those taken is needed.
-__device__ Best next_best(const float* logits, int experts, const Best& last, int lane) {
-  Best best = {-INFINITY, experts};
-  for (int e = lane; e < experts; e += 32) {
-    const Best candidate = {logits[e], e};
-    if (comes_first(last, candidate) && comes_first(candidate, best)) best = candidate;
-  }
-  for (int offset = 16; offset > 0; offset >>= 1) {
-    const Best other = {__shfl_xor_sync(full_warp, best.logit, offset),
-                        __shfl_xor_sync(full_warp, best.expert, offset)};
-    if (comes_first(other, best)) best = other;
-  }
-  return best;
-}
 
 // A warp for each token.
 __global__ void route_kernel(std::int32_t* experts, float* shares, const float* all_logits, int tokens,
@@ -39,27 +16,8 @@ __global__ void route_kernel(std::int32_t* experts, float* shares, const float* 
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::int64_t token = std::int64_t{blockIdx.x} * (blockDim.x / 32) + threadIdx.x / 32;
   if (token >= tokens) return;
-  const float* logits = all_logits + token * count;
-  Best last = {INFINITY, -1};
-  float top = 0.0f, sum = 0.0f;
-  for (int k = 0; k < active; ++k) {
-    last = next_best(logits, count, last, lane);
-    if (k == 0) top = last.logit;
-    const float share = expf(last.logit - top);
-    sum += share;
-    if (lane == 0) {
-      // Logits that are not numbers choose nobody; an expert that exists keeps the kernels behind safe.
-      experts[token * active + k] = min(last.expert, count - 1);
-      shares[token * active + k] = share;
-    }
-  }
-  if (!renormalizes) {
-    sum = 0.0f;
-    for (int e = lane; e < count; e += 32) sum += expf(logits[e] - top);
-    sum = warp_sum(sum);
-  }
-  __syncwarp();
-  for (int k = lane; k < active; k += 32) shares[token * active + k] /= sum;
+  choose_experts(experts + token * active, shares + token * active,
+                 {all_logits + token * count, count, active, renormalizes}, lane);
 }
 
 __device__ int sum_before(int value, int lane) {  // and including this lane's
@@ -109,12 +67,12 @@ __global__ void __launch_bounds__(1024)
   const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
   for (int e = thread; e < experts; e += threads) next[e] = 0;
   __syncthreads();
-  for (int i = thread; i < choices; i += threads) atomicAdd(&next[chosen[i]], 1);
+  for (int i = thread; i < choices; i += threads) atomicAdd(&next[__ldcg(chosen + i)], 1);
   __syncthreads();
   if (thread < 32) list_tiles(sorted, next, experts, tile_size, tiles);
   __syncthreads();
   for (int i = thread; i < choices; i += threads) {
-    const int place = atomicAdd(&next[chosen[i]], 1);
+    const int place = atomicAdd(&next[__ldcg(chosen + i)], 1);
     sorted.places[i] = place;
     sorted.tokens[place] = i / active;
   }

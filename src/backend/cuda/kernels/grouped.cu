@@ -56,9 +56,36 @@ GroupedShape shape_for(const Queue& queue, const WeightView& weight, int eights,
   return shape;
 }
 
+Start start_of(const WeightView& weight, DType in) {
+  return in == DType::f16 && weight.format == WeightFormat::mxfp4 ? grouped_mxfp4_f16 : start_of(weight);
+}
+
+// Two tiles make a pair; no pair belongs to two parts.
+void set_parts(GroupedCall& call, std::span<const WeightView> parts, int column) {
+  call.part_count = static_cast<int>(parts.size());
+  call.pairs = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    call.parts[i] = {
+        .data = parts[i].data, .rows = parts[i].rows, .column = column, .first_pair = call.pairs};
+    call.pairs += (parts[i].rows + 2 * tiles::tile_rows - 1) / (2 * tiles::tile_rows);
+    column += parts[i].rows;
+  }
+}
+
+// Of 24 tokens each, or fewer if there are fewer or all groups can be alike. 0: none fits.
+int dense_eights(const Queue& queue, const WeightView& weight, Matrix out) {
+  const int all = (out.rows + 7) / 8;
+  for (int groups = 1; groups <= all; ++groups) {
+    const int eights = (all + groups - 1) / groups;
+    if (eights > grouped_most_eights) continue;
+    const GroupedShape shape = shape_for(queue, weight, eights, GroupedMode::plain);
+    if (shape.stages > 0 && (shape.slabs == 1 || out.dtype == DType::f32)) return eights;
+  }
+  return 0;
+}
+
 GroupedCall call_of(const WeightView& weight, const GroupedProduct& product) {
   GroupedCall call;
-  call.first = weight.data;
   call.tile_bytes = weight.tile_bytes;
   call.expert_bytes = weight.bytes_between;
   call.group_expert = product.sorted->tile_expert;
@@ -67,9 +94,11 @@ GroupedCall call_of(const WeightView& weight, const GroupedProduct& product) {
   call.groups = product.groups;
   call.gather = product.gathers ? product.sorted->tokens : nullptr;
   call.in = product.in.data;
+  call.factors = product.factors;
   call.cols = weight.cols;
   call.out = elements_of(product.out);
-  call.out_cols = call.rows = product.out.cols;
+  call.out_is_f16 = product.out.dtype == DType::f16;
+  call.out_cols = product.out.cols;
   call.bias = product.bias;
   call.bias_stride = product.bias_stride;
   return call;
@@ -95,18 +124,39 @@ void grouped_gated(const Queue& queue, std::span<const WeightView> gate_up, cons
   const WeightView& gate = gate_up.front();
   const int hidden = product.out.cols;
   GroupedCall call = call_of(gate, product);
-  call.second = gate_up.size() == 2 ? gate_up[1].data : gate.from_row(hidden);
+  call.parts[0] = {.data = gate.data, .rows = hidden};
+  call.parts[1] = {.data = gate_up.size() == 2 ? gate_up[1].data : gate.from_row(hidden), .rows = hidden};
   call.pairs = static_cast<int>(tiles::padded_rows(hidden) / tiles::tile_rows);
   call.activation = activation;
   call.shape = shape_for(queue, gate, product.group / 8, GroupedMode::gated);
-  start_of(gate)(queue, call, GroupedMode::gated);
+  start_of(gate, product.in.dtype)(queue, call, GroupedMode::gated);
 }
 
 void grouped_plain(const Queue& queue, const WeightView& weight, const GroupedProduct& product) {
   GroupedCall call = call_of(weight, product);
-  call.pairs = (weight.rows + 2 * tiles::tile_rows - 1) / (2 * tiles::tile_rows);
+  set_parts(call, {&weight, 1}, 0);
   call.shape = shape_for(queue, weight, product.group / 8, GroupedMode::plain);
-  start_of(weight)(queue, call, GroupedMode::plain);
+  start_of(weight, product.in.dtype)(queue, call, GroupedMode::plain);
+}
+
+bool grouped_takes(const Queue& queue, const WeightView& weight, Matrix out) {
+  return queue.overlaps && start_of(weight) != nullptr && dense_eights(queue, weight, out) > 0;
+}
+
+void grouped_linear(const Queue& queue, std::span<const WeightView> parts, const Product& product) {
+  const WeightView& first = parts.front();
+  GroupedCall call;
+  set_parts(call, parts, product.column);
+  call.tile_bytes = first.tile_bytes;
+  call.shape = shape_for(queue, first, dense_eights(queue, first, product.out), GroupedMode::plain);
+  call.tokens = product.out.rows;
+  call.groups = (call.tokens + 8 * call.shape.eights - 1) / (8 * call.shape.eights);
+  call.in = product.in.data;
+  call.cols = first.cols;
+  call.out = elements_of(product.out);
+  call.out_cols = product.out.cols;
+  call.bias = product.bias;
+  start_of(first)(queue, call, GroupedMode::plain);
 }
 
 }  // namespace inferno::cuda

@@ -1,5 +1,5 @@
-// Products of a few tokens for each of many experts, straight from tiles; see docs/kernels.md. Bound by
-// reading the weights of those experts that have tokens: each comes once through a ring in
+// Products of a few dozen tokens, of one matrix or of many experts, straight from tiles; see docs/kernels.md.
+// Bound by reading the weights, of experts of those that have tokens: each comes once through a ring in
 // shared memory, is decoded once in registers and multiplied there with all tokens of its group.
 //
 // One block on each multiprocessor. A team of four warps takes a pair of tiles, the operand of sixteen rows:
@@ -8,14 +8,25 @@
 // in order, so that a token's result does not depend on the others.
 //
 // A Codec says what a lane reads of a chunk (Piece), in which order its `runs` of eight neighbouring columns
-// come, and decodes them to bf16.
+// come, which instruction multiplies them, and by which factor sums are too small.
 #pragma once
+
+#include <cuda_fp16.h>
 
 #include "backend/cuda/device/activation.cuh"
 #include "backend/cuda/kernels/grouped_call.cuh"
 #include "backend/cuda/kernels/launch.cuh"
 
 namespace inferno::cuda {
+
+// What codecs of bf16 have in common.
+struct GroupedCodec {
+  static constexpr float factor = 1.0f;
+  __device__ static void multiply(float (&c)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,
+                                  std::uint32_t a3, std::uint32_t b0, std::uint32_t b1) {
+    multiply_add(c, a0, a1, a2, a3, b0, b1);
+  }
+};
 
 // The order of copies: for each slab, for each round of four pairs, for each part, one of each pair's. Each
 // team has stages of its own, every fourth: it has then seen a stage's last phase itself when it waits for
@@ -64,10 +75,12 @@ struct GroupedFiller {
   __device__ void fill_from(RingPlace& place, int pair, std::int64_t offset, std::uint32_t bytes) const {
     if constexpr (mode == GroupedMode::gated) {
       offset += pair * call.tile_bytes;
-      fill(place, call.first + offset, call.second + offset, bytes);
+      fill(place, call.parts[0].data + offset, call.parts[1].data + offset, bytes);
     } else {
-      const int tile = 2 * pair, other = min(tile + 1, (call.rows - 1) / tiles::tile_rows);
-      fill(place, call.first + offset + tile * call.tile_bytes, call.first + offset + other * call.tile_bytes,
+      const GroupedPart& part = part_of(call, pair);
+      const int tile = 2 * (pair - part.first_pair);
+      const int other = min(tile + 1, (part.rows - 1) / tiles::tile_rows);
+      fill(place, part.data + offset + tile * call.tile_bytes, part.data + offset + other * call.tile_bytes,
            bytes);
     }
   }
@@ -141,8 +154,8 @@ struct GroupedMultiplier {
       for (int eight = 0; eight < Eights; ++eight) {
         const uint4 x = *reinterpret_cast<const uint4*>(in + 8 * eight * call.shape.token_stride +
                                                         2 * Codec::element(t, run));
-        multiply_add(sums[eight], a[0], b[0], a[1], b[1], x.x, x.y);
-        multiply_add(sums[eight], a[2], b[2], a[3], b[3], x.z, x.w);
+        Codec::multiply(sums[eight], a[0], b[0], a[1], b[1], x.x, x.y);
+        Codec::multiply(sums[eight], a[2], b[2], a[3], b[3], x.z, x.w);
       }
     }
   }
@@ -209,22 +222,35 @@ struct GroupedMultiplier {
     return true;
   }
 
-  // Rows g and g + 8 of a pair, -1: there is no such row. Gated: the same one.
+  // Rows g and g + 8 of a pair, as columns of the result; -1: there is no such row. Gated: the same one.
   struct Rows {
     int first = -1, second = -1;
     float first_bias = 0.0f, second_bias = 0.0f;
   };
   __device__ Rows rows_of(const GroupedPass& pass, int pair) const {
     constexpr bool gated = mode == GroupedMode::gated;
-    const int row = (gated ? 8 : 16) * pair + g, other = gated ? row : row + 8;
+    const GroupedPart& part = part_of(call, pair);
+    const int row = (gated ? 8 : 16) * (pair - part.first_pair) + g, other = gated ? row : row + 8;
     Rows out;
-    if (row < call.rows) out.first = row;
-    if (other < call.rows) out.second = other;
+    if (row < part.rows) out.first = part.column + row;
+    if (other < part.rows) out.second = part.column + other;
     if (call.bias == nullptr) return out;
     const float* bias = call.bias + pass.expert * call.bias_stride;
     if (out.first >= 0) out.first_bias = __ldg(bias + out.first);
-    if (out.second >= 0) out.second_bias = __ldg(bias + out.second + (gated ? call.rows : 0));
+    if (out.second >= 0) out.second_bias = __ldg(bias + out.second + (gated ? part.rows : 0));
     return out;
+  }
+
+  __device__ void put(std::int64_t at, float value) const {
+    if (call.out_is_f16) {
+      reinterpret_cast<__half*>(call.out.data)[at] = __float2half_rn(value);
+    } else {
+      call.out.put(at, value);
+    }
+  }
+  __device__ float factor_of(int at) const {
+    if (call.factors == nullptr) return Codec::factor;
+    return Codec::factor * __ldcg(call.factors + (call.gather != nullptr ? __ldcg(call.gather + at) : at));
   }
 
   template <int Eights>
@@ -237,14 +263,15 @@ struct GroupedMultiplier {
         const int token = 8 * i + 2 * t + column;
         if (token >= pass.rows) continue;
         const std::int64_t at = std::int64_t{pass.place + token} * call.out_cols;
-        const float first = sums[i][column], second = sums[i][2 + column];
+        const float factor = factor_of(pass.place + token);
+        const float first = sums[i][column] * factor, second = sums[i][2 + column] * factor;
         if constexpr (mode == GroupedMode::gated) {
           if (rows.first < 0) continue;
-          call.out.put(at + rows.first,
-                       activated(first + rows.first_bias, second + rows.second_bias, call.activation));
+          put(at + rows.first,
+              activated(first + rows.first_bias, second + rows.second_bias, call.activation));
         } else {
           const auto add = [&](int row, float value, float bias) {
-            if (row >= 0) call.out.put(at + row, value + (slab == 0 ? bias : call.out.get(at + row)));
+            if (row >= 0) put(at + row, value + (slab == 0 ? bias : call.out.get(at + row)));
           };
           add(rows.first, first, rows.first_bias);
           add(rows.second, second, rows.second_bias);
@@ -299,7 +326,7 @@ __device__ inline void start_room(const GroupedCall& call, const GroupedRoom& ro
   publish_barriers();
 }
 
-// The groups of a gated product come from the kernel before. Those of a plain one are older:
+// The groups of a gated product come from the kernel before. Those of a plain one are older, if it has any:
 // whoever started it had waited for them, so its weights are on their way while the kernel before still
 // writes the tokens.
 template <class Codec, GroupedMode mode>
@@ -314,7 +341,11 @@ __global__ void __launch_bounds__(grouped_threads, 1)
       wait_for_previous();
       let_next_start();
     }
-    GroupedShare::find(room.share, call, lane);
+    if (call.group_rows != nullptr) {
+      GroupedShare::find(room.share, call, lane);
+    } else if (lane == 0) {
+      GroupedShare::divide(room.share, call);
+    }
   }
   __syncthreads();
   const GroupedShare share = {room.share[0], room.share[1], room.share[2], room.share[3]};
@@ -360,5 +391,6 @@ void grouped_f16(const Queue& queue, const GroupedCall& call, GroupedMode mode);
 void grouped_q8_0(const Queue& queue, const GroupedCall& call, GroupedMode mode);
 void grouped_q4_k(const Queue& queue, const GroupedCall& call, GroupedMode mode);
 void grouped_mxfp4(const Queue& queue, const GroupedCall& call, GroupedMode mode);
+void grouped_mxfp4_f16(const Queue& queue, const GroupedCall& call, GroupedMode mode);  // f16 inputs
 
 }  // namespace inferno::cuda

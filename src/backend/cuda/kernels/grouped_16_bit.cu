@@ -9,7 +9,7 @@ namespace {
 
 // A chunk: eight columns of each half.
 template <WeightFormat Format>
-struct Codec {
+struct Codec : GroupedCodec {
   static constexpr WeightFormat format = Format;
   static constexpr int runs = 2;
   struct Piece {

@@ -33,21 +33,31 @@ struct GroupedStage {
 // a stage of the ring.
 struct GroupedShape {
   int chunks = 0, slabs = 1, slab_chunks = 0;
-  int stages = 0, eights = 1, token_stride = 0;  // stages: a multiple of the teams
+  int stages = 0, eights = 1, token_stride = 0;
   __device__ int chunks_of(int slab) const { return min(slab_chunks, chunks - slab * slab_chunks); }
+};
+
+// Rows that follow one another in the result from `column` on.
+struct GroupedPart {
+  const std::byte* data = nullptr;
+  int rows = 0, column = 0, first_pair = 0;
 };
 
 struct GroupedCall {
   GroupedShape shape;
-  int pairs = 0, rows = 0;                              // of one expert; plain: two tiles make a pair
-  const std::byte *first = nullptr, *second = nullptr;  // gated: gate and up
+  int pairs = 0;                       // of one expert; plain: two tiles make a pair
+  GroupedPart parts[gemv_most_parts];  // gated: one, and behind it up
+  int part_count = 1;
   std::int64_t tile_bytes = 0, expert_bytes = 0;
+  // The tables of groups, or none: then all tokens read one matrix, and groups follow one another.
   const std::int32_t *group_expert = nullptr, *group_first = nullptr, *group_rows = nullptr;
-  int groups = 0;                        // of the tables
+  int groups = 0, tokens = 0;
   const std::int32_t* gather = nullptr;  // the row of each place; null: the place
-  const std::byte* in = nullptr;         // bf16
+  const std::byte* in = nullptr;         // of two bytes each
+  const float* factors = nullptr;        // of each row; null: 1
   int cols = 0;
   Elements out;
+  bool out_is_f16 = false;
   int out_cols = 0;
   const float* bias = nullptr;
   std::int64_t bias_stride = 0;
@@ -97,6 +107,15 @@ struct GroupedShare {
     constexpr int base = 12;
     return rows > 0 ? base + (rows + 7) / 8 : 0;
   }
+  // Blocks that read the same pairs for different groups do so at the same time: one finds them in L2.
+  static __device__ void divide(std::int32_t* to, const GroupedCall& call) {
+    const int block = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x);
+    const int group = block % call.groups, own = block / call.groups;
+    const int all = (blocks - 1 - group) / call.groups + 1;
+    to[0] = to[2] = group;
+    to[1] = call.pairs * own / all;
+    to[3] = call.pairs * (own + 1) / all;
+  }
   // By one warp, into shared memory: where the shares of this block and of the next begin.
   static __device__ void find(std::int32_t* to, const GroupedCall& call, int lane) {
     int total = 0, count = 0;
@@ -132,6 +151,18 @@ struct GroupedShare {
     __syncwarp();
   }
 
+  static __device__ GroupedPass whole(const GroupedCall& call, int group) {
+    GroupedPass pass = {
+        .expert = 0, .place = 8 * call.shape.eights * group, .rows = 0, .first = 0, .end = call.pairs};
+    if (call.group_rows == nullptr) {
+      pass.rows = min(8 * call.shape.eights, call.tokens - pass.place);
+      return pass;
+    }
+    pass.expert = __ldcg(call.group_expert + group);
+    pass.place = __ldcg(call.group_first + group);
+    pass.rows = __ldcg(call.group_rows + group);
+    return pass;
+  }
   // use(pass) for each group of the share.
   template <class Use>
   __device__ void for_each(const GroupedCall& call, Use&& use) const {
@@ -139,14 +170,19 @@ struct GroupedShare {
       const int first = group == first_group ? first_pair : 0;
       const int end = group == last_group ? last_end : call.pairs;
       if (first >= end) continue;
-      use(GroupedPass{.expert = __ldcg(call.group_expert + group),
-                      .place = __ldcg(call.group_first + group),
-                      .rows = __ldcg(call.group_rows + group),
-                      .first = first,
-                      .end = end});
+      GroupedPass pass = whole(call, group);
+      pass.first = first;
+      pass.end = end;
+      use(pass);
     }
   }
 };
+
+__device__ inline const GroupedPart& part_of(const GroupedCall& call, int pair) {
+  int part = 0;
+  while (part + 1 < call.part_count && pair >= call.parts[part + 1].first_pair) ++part;
+  return call.parts[part];
+}
 
 // The team's next stage: every fourth is its own.
 __device__ inline void advance(RingPlace& place, int stages) {

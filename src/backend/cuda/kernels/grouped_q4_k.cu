@@ -6,7 +6,7 @@ namespace inferno::cuda {
 namespace {
 
 // A chunk: eight columns of each of its eight groups, two of them in the halves of eight bytes.
-struct Codec {
+struct Codec : GroupedCodec {
   static constexpr WeightFormat format = WeightFormat::q4_k;
   static constexpr int runs = 8;
   struct Piece {

@@ -8,7 +8,7 @@ namespace inferno::cuda {
 namespace {
 
 // A chunk: eight codes of each of its two blocks, and their scales.
-struct Codec {
+struct Codec : GroupedCodec {
   static constexpr WeightFormat format = WeightFormat::q8_0;
   static constexpr int runs = 2;
   struct Piece {
