@@ -17,6 +17,7 @@ struct Case {
   int width = 96;
   int tokens = 7;
   bool split_gate_up = false;  // two parts of `hidden` rows instead of one of twice as many
+  bool has_favourite = false;  // every token chooses expert 1
 };
 
 class Scene {
@@ -32,7 +33,8 @@ class Scene {
                72 + static_cast<std::uint64_t>(part));
     }
     add_part(down_, {.format = c.format, .count = spec.experts, .rows = c.width, .cols = spec.hidden}, 74);
-    if (spec.router_bias) add_bias(router_, 1, spec.experts, 75);
+    if (spec.router_bias || c.has_favourite)
+      add_bias(router_, 1, spec.experts, 75, c.has_favourite ? 100.0 : 0.0);
     if (spec.expert_bias) {
       add_bias(gate_up_, spec.experts, wide, 76);
       add_bias(down_, spec.experts, c.width, 77);
@@ -76,8 +78,10 @@ class Scene {
     layer.parts.push_back(&device_.weight(shape, seed));
     layer.weights.parts.push_back(&layer.parts.back()->packed);
   }
-  void add_bias(Layer& layer, int rows, int cols, std::uint64_t seed) {
+  // `favour`: how much more the second one has.
+  void add_bias(Layer& layer, int rows, int cols, std::uint64_t seed, double favour = 0.0) {
     layer.bias = random_matrix(rows, cols, 1.0, seed);
+    if (favour != 0.0) layer.bias.values[1] = favour;
     layer.weights.bias = device_.upload(layer.bias, DType::f32);
   }
   HostMatrix logits(const HostMatrix& input) const {
@@ -206,6 +210,89 @@ TEST_P(MixExpertsOfFormat, Agrees) {
     expect_agreement(
         device, {.spec = some, .format = format, .width = width, .tokens = tokens, .split_gate_up = split});
   }
+}
+
+// From two tokens on an expert's tokens are multiplied in groups, up to 24 of them; with very many, in tiles
+// of 128.
+constexpr int batches[] = {2, 8, 9, 17, 33, 64, 130};
+
+TEST_P(MixExpertsOfFormat, AgreesForBatchesOfEverySize) {
+  MoeMlp some = spec(4, 2);
+  some.hidden = std::max(64, block_elements(format));
+  some.expert_bias = true;
+  const int width = std::max(96, block_elements(format));
+  int turn = 0;
+  for (const int tokens : batches) {
+    if (!is_turn(turn++)) continue;
+    expect_agreement(
+        device,
+        {.spec = some, .format = format, .width = width, .tokens = tokens, .split_gate_up = tokens % 2 == 1});
+  }
+}
+
+TEST_P(MixExperts, TakesBatchesThatAllChooseTheSameExpert) {
+  for (const int tokens : batches) {
+    expect_agreement(device, {.spec = spec(12, 1),
+                              .format = WeightFormat::mxfp4,
+                              .width = 64,
+                              .tokens = tokens,
+                              .has_favourite = true});
+    expect_agreement(device, {.spec = spec(8, 2),
+                              .format = WeightFormat::bf16,
+                              .width = 64,
+                              .tokens = tokens,
+                              .has_favourite = true});
+  }
+}
+
+TEST_P(MixExperts, TakesBatchesWithMoreExpertsThanTokens) {
+  for (const int tokens : {2, 9, 17}) {
+    expect_agreement(device, {.spec = spec(100, 3), .format = WeightFormat::mxfp4, .tokens = tokens});
+    expect_agreement(device, {.spec = spec(100, 3), .format = WeightFormat::q8_0, .tokens = tokens});
+  }
+}
+
+// Columns that end within a chunk, rows that end within a pair of tiles and within a tile.
+TEST_P(MixExperts, TakesBatchesOfOddShapes) {
+  for (const auto& [hidden, width] : {std::pair{24, 40}, {72, 136}, {40, 64}, {200, 8}}) {
+    for (const int tokens : {2, 9, 33, 64}) {
+      SCOPED_TRACE(testing::Message() << "hidden " << hidden << ", width " << width);
+      MoeMlp odd = spec(5, 2);
+      odd.hidden = hidden;
+      odd.expert_bias = true;
+      expect_agreement(device, {.spec = odd, .format = WeightFormat::bf16, .width = width, .tokens = tokens});
+      expect_agreement(device, {.spec = odd,
+                                .format = WeightFormat::f16,
+                                .width = width,
+                                .tokens = tokens,
+                                .split_gate_up = true});
+    }
+  }
+  MoeMlp ragged = spec(5, 2);
+  ragged.hidden = 28;  // of two parts: rows that are no whole tile
+  for (const int tokens : {2, 33}) {
+    expect_agreement(
+        device,
+        {.spec = ragged, .format = WeightFormat::bf16, .width = 64, .tokens = tokens, .split_gate_up = true});
+  }
+}
+
+// More hidden elements than a group of 24 tokens finds room for: they come in slabs.
+TEST_P(MixExperts, TakesBatchesOfManyHiddenElements) {
+  MoeMlp large = spec(3, 1);
+  large.hidden = 5120;
+  large.expert_bias = true;
+  for (const WeightFormat format : {WeightFormat::bf16, WeightFormat::mxfp4}) {
+    expect_agreement(device, {.spec = large, .format = format, .width = 64, .tokens = 50});
+  }
+}
+
+TEST_P(MixExperts, TakesBatchesAtHalfTheWidthOfGptOss) {
+  MoeMlp shape = spec(3, 2);
+  shape.hidden = 1440;
+  shape.activation = {.kind = Activation::swiglu_clamped, .gated = true, .limit = 7.0f};
+  shape.router_bias = shape.expert_bias = true;
+  expect_agreement(device, {.spec = shape, .format = WeightFormat::mxfp4, .width = 1440, .tokens = 24});
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, MixExperts, testing::ValuesIn(backend_names()), backend_test_name);

@@ -21,6 +21,8 @@ class LinearOperation : public FormatTest {
   };
   Outcome multiply(const std::vector<Part>& parts, int cols, int tokens, bool with_bias, std::uint64_t seed);
   void expect_agreement(const std::vector<Part>& parts, int cols, int tokens, bool with_bias);
+
+  DType result = device.activations();
 };
 
 LinearOperation::Outcome LinearOperation::multiply(const std::vector<Part>& parts, int cols, int tokens,
@@ -45,7 +47,7 @@ LinearOperation::Outcome LinearOperation::multiply(const std::vector<Part>& part
         reference::linear(input, weight.values[0], with_bias ? part_bias : std::span<const double>{}));
     first += count;
   }
-  const Matrix out = device.poisoned(tokens, features, device.activations());
+  const Matrix out = device.poisoned(tokens, features, result);
   device.backend().linear(out, in, weights);
   return {device.download(out), reference::side_by_side(expected)};
 }
@@ -97,6 +99,22 @@ TEST_P(LinearOperation, AgreesForPartsOfDifferentFormats) {
   expect_agreement(parts, /*cols=*/256, /*tokens=*/1, /*with_bias=*/true);
   expect_agreement(parts, /*cols=*/256, /*tokens=*/7, /*with_bias=*/true);
   expect_agreement(parts, /*cols=*/512, /*tokens=*/3, /*with_bias=*/false);
+}
+
+// On a GPU they are multiplied in groups of up to 24 tokens.
+TEST_P(LinearOperation, AgreesForBatchesOfEverySize) {
+  int index = 0;
+  for (const int tokens : {9, 17, 24, 25, 40, 64}) {
+    if (!is_turn(index++)) continue;
+    expect_agreement({{format, 40}, {format, 24}, {format, 17}}, /*cols=*/256, tokens, /*with_bias=*/true);
+  }
+}
+
+// More columns than a group finds room for: they come in slabs, whose sums meet in a float result.
+TEST_P(LinearOperation, AgreesForBatchesOfManyColumns) {
+  if (!is_turn(0)) return;
+  result = DType::f32;
+  expect_agreement({{format, 24}}, /*cols=*/5120, /*tokens=*/20, /*with_bias=*/true);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, LinearOperation,

@@ -1,6 +1,7 @@
 // mix_experts: for a few tokens each choice reads its own expert's weights; many tokens are sorted by expert,
 // so that an expert's weights are read once for all of its tokens.
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <iterator>
 
@@ -13,6 +14,8 @@ namespace {
 
 constexpr std::int64_t few_choices = 64;
 constexpr int plain_tokens = 8;
+constexpr int smallest_group = 8;
+constexpr int grouped_choices = 32;  // for each expert; with more, decoding them all first is faster
 
 std::vector<WeightView> views(const Linear& weights) {
   std::vector<WeightView> out;
@@ -42,6 +45,16 @@ WeightView decoded_view(const WeightView& weight) {
   return out;
 }
 
+// A gated result that cannot leave f16's range.
+bool takes_f16(const MoeMlp& spec, const MoeWeights& weights) {
+  constexpr float most = 3e4f;
+  const auto is_mxfp4 = [](const Weight* weight) { return view(*weight).format == WeightFormat::mxfp4; };
+  const ActivationSpec& between = spec.activation;
+  return between.kind == Activation::swiglu_clamped && between.limit * (between.limit + 1.0f) < most &&
+         std::ranges::all_of(weights.gate_up.parts, is_mxfp4) &&
+         std::ranges::all_of(weights.down.parts, is_mxfp4);
+}
+
 const float* bias_of(const Linear& weights) {
   return reinterpret_cast<const float*>(weights.bias.data);
 }
@@ -52,24 +65,30 @@ struct Products::Mixture {
   Matrix logits;          // f32 [tokens, experts]
   std::int32_t* experts;  // [choices]
   float* shares;
+  float* factors;              // [tokens]
   Matrix input;                // [tokens, width] in the backend's type
   Matrix wide, hidden, mixed;  // [choices, 2 * hidden], [choices, hidden], [choices, width]
   Sorted sorted;
   std::int32_t choices, tiles;
+
+  Chosen chosen(const MoeMlp& spec) const {
+    return {.experts = experts, .shares = shares, .active = spec.active, .choices = choices};
+  }
 };
 
 Products::Mixture Products::divide(Parts& parts, const MoeMlp& spec, int width, std::int64_t tokens) const {
   const DType type = activations_;
   const std::int64_t choices = tokens * spec.active;
   const auto count = static_cast<std::size_t>(choices);
-  const int tiles = gemm_tiles(choices, spec.experts);
+  const int tiles = most_tiles(choices, spec.experts, smallest_group);
   const auto experts = static_cast<std::size_t>(spec.experts);
   Mixture out = {};
   out.choices = static_cast<std::int32_t>(choices);
-  out.tiles = tiles;
+  out.tiles = most_tiles(choices, spec.experts, gemm_rows);
   out.logits = parts.matrix(DType::f32, tokens, spec.experts);
   out.experts = parts.take<std::int32_t>(count);
   out.shares = parts.take<float>(count);
+  out.factors = parts.take<float>(static_cast<std::size_t>(tokens));
   out.input = parts.matrix(type, tokens, width);
   out.wide = parts.matrix(DType::f32, choices, spec.activation.gated ? 2 * spec.hidden : spec.hidden);
   out.hidden = parts.matrix(type, choices, spec.hidden);
@@ -80,6 +99,7 @@ Products::Mixture Products::divide(Parts& parts, const MoeMlp& spec, int width, 
   out.sorted.tokens = parts.take<std::int32_t>(count);
   out.sorted.tile_expert = parts.take<std::int32_t>(static_cast<std::size_t>(tiles));
   out.sorted.tile_first = parts.take<std::int32_t>(static_cast<std::size_t>(tiles));
+  out.sorted.tile_rows = parts.take<std::int32_t>(static_cast<std::size_t>(tiles));
   return out;
 }
 
@@ -107,10 +127,13 @@ void Products::mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeW
   reserve_experts(spec, in.cols, in.rows);
   Parts parts(between_.at_least(0));
   const Mixture mixture = divide(parts, spec, in.cols, in.rows);
+  const bool narrow = activations_ == DType::bf16;
+  if (const int group = narrow ? group_for(spec, weights, mixture) : 0; group > 0) {
+    return mix_grouped(out, in, spec, weights, mixture, group);
+  }
   linear(mixture.logits, in, weights.router);
   route(queue_, mixture.experts, mixture.shares, mixture.logits, spec);
   const std::vector<WeightView> up = views(weights.gate_up), down = views(weights.down);
-  const bool narrow = activations_ == DType::bf16;
   const bool fast = narrow && spec.activation.gated && gemv_takes_gated(up, spec.hidden) &&
                     gemv_takes(down.front(), spec.active);
   if (fast && mixture.choices <= few_choices) {
@@ -124,10 +147,7 @@ void Products::mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeW
 
 void Products::mix_few(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
                        const Mixture& mixture) {
-  const Chosen chosen = {.experts = mixture.experts,
-                         .shares = mixture.shares,
-                         .active = spec.active,
-                         .choices = mixture.choices};
+  const Chosen chosen = mixture.chosen(spec);
   const Product up = {.out = mixture.hidden,
                       .in = in,
                       .bias = bias_of(weights.gate_up),
@@ -136,6 +156,68 @@ void Products::mix_few(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeigh
   const Product down = {
       .out = out, .in = mixture.hidden, .bias = bias_of(weights.down), .bias_stride = weights.down.bias.cols};
   gemv_combined(queue_, views(weights.down).front(), down, chosen);
+}
+
+// Groups that hold nearly every expert's tokens when choices fall by chance: further ones read its weights
+// again.
+int Products::group_for(const MoeMlp& spec, const MoeWeights& weights, const Mixture& mixture) const {
+  const std::vector<WeightView> up = views(weights.gate_up), down = views(weights.down);
+  if (!spec.activation.gated || down.size() != 1 || mixture.choices > grouped_choices * spec.experts)
+    return 0;
+  const double mean = static_cast<double>(mixture.choices) / spec.experts;
+  const auto usual = static_cast<int>(std::ceil(mean + 2.5 * std::sqrt(mean)));
+  return grouped_tokens(queue_, up, down.front(), spec.hidden, std::min(usual, mixture.logits.rows));
+}
+
+// Routes, and brings the rows into the type that the products read: f16 where weights are MXFP4 and what
+// stands between the products stays within f16's range, otherwise bf16.
+Matrix Products::route_grouped(Matrix in, const MoeMlp& spec, const MoeWeights& weights,
+                               const Mixture& mixture) {
+  const Linear& router = weights.router;
+  if (router.parts.size() != 1 || !route_takes_rows(view(*router.parts.front()))) {
+    linear(mixture.logits, in, router);
+    route(queue_, mixture.experts, mixture.shares, mixture.logits, spec);
+    if (in.dtype == mixture.input.dtype) return in;
+    convert(queue_, mixture.input, in);
+    return mixture.input;
+  }
+  Matrix narrow = mixture.input;
+  if (takes_f16(spec, weights)) narrow.dtype = DType::f16;
+  route_rows(queue_,
+             {.in = in,
+              .narrow = narrow,
+              .factors = mixture.factors,
+              .bias = bias_of(router),
+              .experts = mixture.experts,
+              .shares = mixture.shares},
+             view(*router.parts.front()), spec);
+  return narrow;
+}
+
+void Products::mix_grouped(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
+                           const Mixture& mixture, int group) {
+  in = route_grouped(in, spec, weights, mixture);
+  Matrix hidden = mixture.hidden;
+  hidden.dtype = in.dtype;
+  sort_choices(queue_, mixture.sorted, mixture.chosen(spec), spec.experts, group);
+  GroupedProduct product = {.out = hidden,
+                            .in = in,
+                            .factors = in.dtype == DType::f16 ? mixture.factors : nullptr,
+                            .bias = bias_of(weights.gate_up),
+                            .bias_stride = weights.gate_up.bias.cols,
+                            .sorted = &mixture.sorted,
+                            .groups = most_tiles(mixture.choices, spec.experts, group),
+                            .group = group,
+                            .gathers = true};
+  grouped_gated(queue_, views(weights.gate_up), product, spec.activation);
+  product.out = mixture.mixed;
+  product.in = hidden;
+  product.factors = nullptr;
+  product.bias = bias_of(weights.down);
+  product.bias_stride = weights.down.bias.cols;
+  product.gathers = false;
+  grouped_plain(queue_, views(weights.down).front(), product);
+  combine(queue_, out, mixture.mixed, mixture.shares, mixture.sorted.places, spec.active);
 }
 
 // Calls use(weight, first expert) with bf16 in tiles. Other formats are decoded in slabs, as many experts at
@@ -209,7 +291,7 @@ void Products::mix_sorted(Matrix out, Matrix in, const MoeMlp& spec, const MoeWe
     convert(queue_, mixture.input, in);
     in = mixture.input;
   }
-  sort_choices(queue_, mixture.sorted, mixture.experts, mixture.choices, spec);
+  sort_choices(queue_, mixture.sorted, mixture.chosen(spec), spec.experts, gemm_rows);
   activate_sorted(in, spec, weights.gate_up, mixture);
   multiply_sorted(sorted_call(mixture.mixed, mixture.hidden, weights.down, mixture), weights.down, mixture);
   combine(queue_, out, mixture.mixed, mixture.shares, mixture.sorted.places, spec.active);

@@ -1,6 +1,7 @@
 // The CUDA kernels' launchers. Each queues work and returns; none allocates or waits. Shapes as in backend.h.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -125,10 +126,12 @@ struct Sorted {
   std::int32_t* tokens = nullptr;       // [choices]: by place
   std::int32_t* tile_expert = nullptr;  // [tiles]; -1 behind the last
   std::int32_t* tile_first = nullptr;   // [tiles]: the place it begins at
+  std::int32_t* tile_rows = nullptr;    // [tiles]: how many places it has; 0 behind the last
 };
 constexpr int gemm_rows = 128;
-constexpr int gemm_tiles(std::int64_t choices, int experts) {
-  return static_cast<int>(choices / gemm_rows) + experts;
+// How many tiles of `rows` there can be, however choices fall.
+constexpr int most_tiles(std::int64_t choices, int experts, int rows) {
+  return static_cast<int>(std::min<std::int64_t>(choices, choices / rows + experts));
 }
 // Weights are bf16 [rows, cols] in tiles, of `experts` from first_expert on when sorted.
 struct GemmCall {
@@ -156,10 +159,44 @@ bool gemm_takes_gated(const Queue& queue, std::span<const WeightView> gate_up, i
 void gemm_gated(const Queue& queue, std::span<const WeightView> gate_up, GemmCall call,
                 const ActivationSpec& activation);
 
+// Products of a few dozen tokens straight from tiles, on Hopper and later; inputs are bf16.
+// Of experts: a group is a tile of the sorted choices, `group` places at most; results are in order of
+// places. MXFP4 also takes f16 inputs, and gated results may be f16.
+struct GroupedProduct {
+  Matrix out, in;
+  const float* factors = nullptr;  // of the rows of in; null: 1
+  const float* bias = nullptr;
+  std::int64_t bias_stride = 0;
+  const Sorted* sorted = nullptr;
+  std::int32_t groups = 0, group = 8;
+  bool gathers = false;  // in is read through sorted->tokens
+};
+// How many tokens of a group both products take, `wanted` or fewer; 0: none.
+int grouped_tokens(const Queue& queue, std::span<const WeightView> gate_up, const WeightView& down,
+                   int hidden, int wanted);
+void grouped_gated(const Queue& queue, std::span<const WeightView> gate_up, const GroupedProduct& product,
+                   const ActivationSpec& activation);
+// Only directly behind grouped_gated() of the same groups: it reads them before that one has ended.
+void grouped_plain(const Queue& queue, const WeightView& weight, const GroupedProduct& product);
+// What gemv() does, for more tokens: one matrix of several parts, no experts.
+bool grouped_takes(const Queue& queue, const WeightView& weight, Matrix out);
+void grouped_linear(const Queue& queue, std::span<const WeightView> parts, const Product& product);
+
 // The largest logits of each row of f32 [tokens, experts], the lower expert first where they are equal.
 void route(const Queue& queue, std::int32_t* experts, float* shares, Matrix logits, const MoeMlp& spec);
-void sort_choices(const Queue& queue, const Sorted& sorted, const std::int32_t* experts, std::int32_t choices,
-                  const MoeMlp& spec);
+// The same from the rows that the router reads, which are also rounded to two bytes an element for what comes
+// next: to bf16, or to f16 under a factor for each row, a power of two.
+struct RoutedRows {
+  Matrix in, narrow;
+  float* factors = nullptr;     // [tokens], where narrow is f16
+  const float* bias = nullptr;  // the router's
+  std::int32_t* experts = nullptr;
+  float* shares = nullptr;
+};
+bool route_takes_rows(const WeightView& router);
+void route_rows(const Queue& queue, const RoutedRows& rows, const WeightView& router, const MoeMlp& spec);
+// `tile`: the most places of one tile; there are most_tiles() of them.
+void sort_choices(const Queue& queue, const Sorted& sorted, const Chosen& chosen, int experts, int tile);
 // out[t] = sum over k of shares[t, k] * rows[place of (t, k)]; places null: in order.
 void combine(const Queue& queue, Matrix out, Matrix rows, const float* shares, const std::int32_t* places,
              int active);

@@ -11,11 +11,27 @@
 namespace inferno::cuda {
 namespace {
 
-constexpr int gemv_tokens = 32;     // read in passes of eight tokens, the weights mostly from L2
+constexpr int gemv_tokens = 32;   // read in passes of eight tokens, the weights mostly from L2
+constexpr int grouped_most = 64;  // tokens of grouped_linear(): groups read the weights from L2
+constexpr int one_group = 24;
 constexpr int generic_tokens = 15;  // decoding a whole weight for fewer would cost more than it saves
 
 bool same_kernel(const WeightView& a, const WeightView& b) {
   return a.format == b.format && a.layout == b.layout && a.cols == b.cols;
+}
+
+// Which kernel reads the weights as they are.
+enum class Few { none, gemv, grouped };
+
+// gemm takes more than a group's tokens of a bf16 matrix with rows for every multiprocessor: it reads tokens
+// less often.
+Few few_for(const Queue& queue, const WeightView& weight, Matrix out, Matrix in) {
+  if (in.dtype != DType::bf16) return Few::none;
+  const bool fills = weight.format == WeightFormat::bf16 && weight.rows >= gemm_rows * queue.multiprocessors;
+  const bool grouped = out.rows > gemv_most_tokens && out.rows <= (fills ? one_group : grouped_most);
+  if (grouped && grouped_takes(queue, weight, out)) return Few::grouped;
+  if (fills && out.rows > one_group && queue.warp_groups) return Few::none;
+  return out.rows <= gemv_tokens && has_gemv(weight) ? Few::gemv : Few::none;
 }
 
 }  // namespace
@@ -64,15 +80,18 @@ void Products::linear(Matrix out, Matrix in, const Linear& weights) {
     const WeightView& weight = parts[first];
     std::size_t end = first + 1;
     std::int32_t columns = weight.rows;
-    const bool few = narrow && out.rows <= gemv_tokens && has_gemv(weight);
-    while (few && end < parts.size() && end - first < gemv_most_parts && same_kernel(parts[end], weight)) {
+    const Few few = few_for(queue_, weight, out, in);
+    while (few != Few::none && end < parts.size() && end - first < gemv_most_parts &&
+           same_kernel(parts[end], weight)) {
       columns += parts[end++].rows;
     }
     const auto group = std::span(parts).subspan(first, end - first);
     if (streams(weight)) {
       stream_linear(queue_, group, out, product.column, single_.input(in), product.bias);
-    } else if (few) {
+    } else if (few == Few::gemv) {
       gemv(queue_, group, product);
+    } else if (few == Few::grouped) {
+      grouped_linear(queue_, group, product);
     } else if (narrow && weight.cols % 8 == 0 && out.rows > generic_tokens) {
       multiply_expanded(out, in, weight, product);
     } else {
@@ -122,6 +141,10 @@ std::string product_name(const Queue& queue, WeightFormat format, int tokens, DT
   const WeightView typical = {
       .format = format, .layout = fast_layout(format), .rows = 256, .cols = 256, .rows_between = 256};
   if (tokens == 1 && has_stream(queue, typical, 1)) return fmt::format("stream_{}, bf16", name_of(format));
+  const Matrix out = {nullptr, DType::f32, tokens, typical.rows};
+  if (tokens > gemv_most_tokens && tokens <= grouped_most && grouped_takes(queue, typical, out)) {
+    return fmt::format("grouped_{}, bf16", name_of(format));
+  }
   if (tokens <= gemv_tokens && has_gemv(typical)) return fmt::format("gemv_{}, bf16", name_of(format));
   if (tokens <= generic_tokens) return "linear_generic, float32 on bf16 activations";
   return fmt::format("{}{}, bf16", format == WeightFormat::bf16 ? "" : "expand + ",

@@ -40,6 +40,10 @@ class Products {
   Mixture divide(Parts& parts, const MoeMlp& spec, int width, std::int64_t tokens) const;
   void multiply_expanded(Matrix out, Matrix in, const WeightView& weight, const Product& product);
   void mix_few(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights, const Mixture& mixture);
+  int group_for(const MoeMlp& spec, const MoeWeights& weights, const Mixture& mixture) const;
+  Matrix route_grouped(Matrix in, const MoeMlp& spec, const MoeWeights& weights, const Mixture& mixture);
+  void mix_grouped(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
+                   const Mixture& mixture, int group);
   void mix_sorted(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
                   const Mixture& mixture);
   void mix_plainly(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights,

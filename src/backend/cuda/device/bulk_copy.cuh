@@ -76,6 +76,15 @@ __device__ inline std::uint64_t read_once_policy() {
   return policy;
 }
 
+// For data that many blocks read.
+__device__ inline std::uint64_t read_again_policy() {
+  std::uint64_t policy = 0;
+#if __CUDA_ARCH__ >= 900
+  asm volatile("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
+#endif
+  return policy;
+}
+
 // Addresses and size are multiples of 16.
 __device__ inline void bulk_copy(void* to, const void* from, std::uint32_t bytes, Barrier* arrival,
                                  std::uint64_t policy) {

@@ -110,6 +110,39 @@ __device__ inline StepAndOffset scales_k(const uint4& head, int group) {
   return {factors.x * static_cast<float>(scale), factors.y * static_cast<float>(offset)};
 }
 
+// Byte i of a word, if below 128, as scale * byte + offset: a byte at the top of the mantissa of 128 is
+// 128 + byte, and `offset` has been made smaller by 128 * scale.
+__device__ inline float byte_value(std::uint32_t word, unsigned i, float scale, float offset) {
+  return fmaf(__uint_as_float(__byte_perm(word, 0x43u, 0x4055u + (i << 8))), scale, offset);
+}
+__device__ inline void byte_values(std::uint32_t& low, std::uint32_t& high, std::uint32_t word, float scale,
+                                   float offset) {
+  low = packed(byte_value(word, 0, scale, offset), byte_value(word, 1, scale, offset));
+  high = packed(byte_value(word, 2, scale, offset), byte_value(word, 3, scale, offset));
+}
+
+// Signed bytes of a word as scale * byte, in bf16 pairs. A byte in the middle of the mantissa of 2^15 is
+// 2^15 + byte, a float without any conversion; with its sign bit turned it is 128 more than the code. What is
+// too much is taken off together with the product.
+__device__ inline float signed_byte_value(std::uint32_t word, unsigned i, float scale, float excess) {
+  return fmaf(__uint_as_float(__byte_perm(word, 0x47000000u, 0x7404u + (i << 4))), scale, excess);
+}
+__device__ inline void signed_byte_values(std::uint32_t& low, std::uint32_t& high, std::uint32_t word,
+                                          float scale) {
+  const std::uint32_t turned = word ^ 0x80808080u;
+  const float excess = -(32768.0f + 128.0f) * scale;
+  low = packed(signed_byte_value(turned, 0, scale, excess), signed_byte_value(turned, 1, scale, excess));
+  high = packed(signed_byte_value(turned, 2, scale, excess), signed_byte_value(turned, 3, scale, excess));
+}
+
+// Codes of one Q4_K or Q5_K group, four to a word: their values as bf16 pairs.
+__device__ inline void grouped_byte_values(std::uint32_t (&out)[4], std::uint32_t first, std::uint32_t second,
+                                           const StepAndOffset& scales) {
+  const float offset = fmaf(-128.0f, scales.step, -scales.offset);  // see byte_value()
+  byte_values(out[0], out[1], first, scales.step, offset);
+  byte_values(out[2], out[3], second, scales.step, offset);
+}
+
 // Chunks of Layout::tiled: run number `octet` of row g.
 template <WeightFormat Format>
 struct Chunk16Bit {

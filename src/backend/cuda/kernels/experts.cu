@@ -2,34 +2,11 @@
 #include "backend/cuda/device/elements.cuh"
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/kernels.h"
+#include "backend/cuda/kernels/choose.cuh"
 #include "backend/cuda/kernels/launch.cuh"
 
 namespace inferno::cuda {
 namespace {
-
-struct Best {
-  float logit;
-  int expert;
-};
-
-__device__ bool comes_first(const Best& a, const Best& b) {
-  return a.logit > b.logit || (a.logit == b.logit && a.expert < b.expert);
-}
-
-// The first expert behind `last` in the order of logits, then numbers: no list of those taken is needed.
-__device__ Best next_best(const float* logits, int experts, const Best& last, int lane) {
-  Best best = {-INFINITY, experts};
-  for (int e = lane; e < experts; e += 32) {
-    const Best candidate = {logits[e], e};
-    if (comes_first(last, candidate) && comes_first(candidate, best)) best = candidate;
-  }
-  for (int offset = 16; offset > 0; offset >>= 1) {
-    const Best other = {__shfl_xor_sync(full_warp, best.logit, offset),
-                        __shfl_xor_sync(full_warp, best.expert, offset)};
-    if (comes_first(other, best)) best = other;
-  }
-  return best;
-}
 
 // A warp for each token.
 __global__ void route_kernel(std::int32_t* experts, float* shares, const float* all_logits, int tokens,
@@ -39,58 +16,63 @@ __global__ void route_kernel(std::int32_t* experts, float* shares, const float* 
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::int64_t token = std::int64_t{blockIdx.x} * (blockDim.x / 32) + threadIdx.x / 32;
   if (token >= tokens) return;
-  const float* logits = all_logits + token * count;
-  Best last = {INFINITY, -1};
-  float top = 0.0f, sum = 0.0f;
-  for (int k = 0; k < active; ++k) {
-    last = next_best(logits, count, last, lane);
-    if (k == 0) top = last.logit;
-    const float share = expf(last.logit - top);
-    sum += share;
-    if (lane == 0) {
-      // Logits that are not numbers choose nobody; an expert that exists keeps the kernels behind safe.
-      experts[token * active + k] = min(last.expert, count - 1);
-      shares[token * active + k] = share;
+  choose_experts(experts + token * active, shares + token * active,
+                 {all_logits + token * count, count, active, renormalizes}, lane);
+}
+
+__device__ int sum_before(int value, int lane) {  // and including this lane's
+  for (int offset = 1; offset < 32; offset <<= 1) {
+    const int other = __shfl_up_sync(full_warp, value, offset);
+    if (lane >= offset) value += other;
+  }
+  return value;
+}
+
+// By one warp, a lane for each expert: from counts to starts, and the tiles of all experts in order.
+__device__ void list_tiles(const Sorted& sorted, std::int32_t* counts, int experts, int tile_size,
+                           int tiles) {
+  const int lane = static_cast<int>(threadIdx.x);
+  int start = 0, tile = 0;
+  for (int base = 0; base < experts; base += 32) {
+    const int e = base + lane, count = e < experts ? counts[e] : 0;
+    const int own_tiles = (count + tile_size - 1) / tile_size;
+    const int counted = sum_before(count, lane), listed = sum_before(own_tiles, lane);
+    const int own_start = start + counted - count, own_tile = tile + listed - own_tiles;
+    if (e < experts) {
+      sorted.counts[e] = count;
+      sorted.starts[e] = own_start;
+      counts[e] = own_start;
     }
+    for (int i = 0; i < own_tiles; ++i) {
+      sorted.tile_expert[own_tile + i] = e;
+      sorted.tile_first[own_tile + i] = own_start + i * tile_size;
+      sorted.tile_rows[own_tile + i] = min(tile_size, count - i * tile_size);
+    }
+    start += __shfl_sync(full_warp, counted, 31);
+    tile += __shfl_sync(full_warp, listed, 31);
   }
-  if (!renormalizes) {
-    sum = 0.0f;
-    for (int e = lane; e < count; e += 32) sum += expf(logits[e] - top);
-    sum = warp_sum(sum);
+  for (int i = tile + lane; i < tiles; i += 32) {
+    sorted.tile_expert[i] = -1;
+    sorted.tile_rows[i] = 0;
   }
-  __syncwarp();
-  for (int k = lane; k < active; k += 32) shares[token * active + k] /= sum;
 }
 
 // One block: count, place, list the tiles. Where a choice stands within its expert does not matter.
-__global__ void __launch_bounds__(1024) sort_kernel(const Sorted sorted, const std::int32_t* chosen,
-                                                    int choices, int experts, int active, int tiles) {
+__global__ void __launch_bounds__(1024)
+    sort_kernel(const Sorted sorted, const std::int32_t* chosen, int choices, int experts, int active,
+                int tile_size, int tiles) {
   extern __shared__ std::int32_t next[];  // [experts]
   wait_for_previous();
   let_next_start();
   const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
   for (int e = thread; e < experts; e += threads) next[e] = 0;
   __syncthreads();
-  for (int i = thread; i < choices; i += threads) atomicAdd(&next[chosen[i]], 1);
+  for (int i = thread; i < choices; i += threads) atomicAdd(&next[__ldcg(chosen + i)], 1);
   __syncthreads();
-  if (thread == 0) {
-    int start = 0, tile = 0;
-    for (int e = 0; e < experts; ++e) {
-      const int count = next[e];
-      sorted.counts[e] = count;
-      sorted.starts[e] = start;
-      next[e] = start;
-      for (int first = 0; first < count; first += gemm_rows, ++tile) {
-        sorted.tile_expert[tile] = e;
-        sorted.tile_first[tile] = start + first;
-      }
-      start += count;
-    }
-    for (; tile < tiles; ++tile) sorted.tile_expert[tile] = -1;
-  }
+  if (thread < 32) list_tiles(sorted, next, experts, tile_size, tiles);
   __syncthreads();
   for (int i = thread; i < choices; i += threads) {
-    const int place = atomicAdd(&next[chosen[i]], 1);
+    const int place = atomicAdd(&next[__ldcg(chosen + i)], 1);
     sorted.places[i] = place;
     sorted.tokens[place] = i / active;
   }
@@ -120,10 +102,10 @@ void route(const Queue& queue, std::int32_t* experts, float* shares, Matrix logi
          floats_of(logits), logits.rows, spec.experts, spec.active, spec.renormalize);
 }
 
-void sort_choices(const Queue& queue, const Sorted& sorted, const std::int32_t* experts, std::int32_t choices,
-                  const MoeMlp& spec) {
-  launch(queue, {.threads = 1024, .shared = static_cast<std::size_t>(spec.experts) * sizeof(std::int32_t)},
-         sort_kernel, sorted, experts, choices, spec.experts, spec.active, gemm_tiles(choices, spec.experts));
+void sort_choices(const Queue& queue, const Sorted& sorted, const Chosen& chosen, int experts, int tile) {
+  launch(queue, {.threads = 1024, .shared = static_cast<std::size_t>(experts) * sizeof(std::int32_t)},
+         sort_kernel, sorted, chosen.experts, chosen.choices, experts, chosen.active, tile,
+         most_tiles(chosen.choices, experts, tile));
 }
 
 void combine(const Queue& queue, Matrix out, Matrix rows, const float* shares, const std::int32_t* places,

@@ -50,7 +50,9 @@ struct GemvCall {
 
 constexpr int gemv_warps = 8;
 constexpr int gemv_most_active = 64;
-constexpr int gemv_usual_shared = 40 << 10;  // bytes of activations that leave room for several blocks
+constexpr int gemv_usual_shared = 40 << 10;  // bytes that need not be asked for
+constexpr int gemv_group_shared = 68 << 10;  // of activations that leave room for three blocks
+constexpr int gemv_most_shared = 96 << 10;   // of what gemv_takes()
 
 __device__ inline uint4 load_once(const void* from) {
   uint4 out;
@@ -58,17 +60,6 @@ __device__ inline uint4 load_once(const void* from) {
       : "=r"(out.x), "=r"(out.y), "=r"(out.z), "=r"(out.w)
       : "l"(from));
   return out;
-}
-
-// Byte i of a word, if below 128, as scale * byte + offset: a byte at the top of the mantissa of 128 is
-// 128 + byte, and `offset` has been made smaller by 128 * scale.
-__device__ inline float byte_value(std::uint32_t word, unsigned i, float scale, float offset) {
-  return fmaf(__uint_as_float(__byte_perm(word, 0x43u, 0x4055u + (i << 8))), scale, offset);
-}
-__device__ inline void byte_values(std::uint32_t& low, std::uint32_t& high, std::uint32_t word, float scale,
-                                   float offset) {
-  low = packed(byte_value(word, 0, scale, offset), byte_value(word, 1, scale, offset));
-  high = packed(byte_value(word, 2, scale, offset), byte_value(word, 3, scale, offset));
 }
 
 // Bytes of one token's activations in shared memory: half of the banks further for each.
@@ -349,7 +340,9 @@ void start_kernel(const Queue& queue, Kernel* kernel, GemvCall& call, int count,
   const int bytes = staged * staged_bytes(call.cols);
   call.split = split_for(queue, std::int64_t{call.tiles} * groups, steps);
   if (bytes > gemv_usual_shared) {
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    // As much as any shape needs: recorded steps have several.
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               std::max(bytes, gemv_most_shared)));
   }
   launch(queue,
          {.grid = dim3(blocks_for(call.tiles, gemv_warps / call.split), static_cast<unsigned>(groups)),
@@ -371,7 +364,7 @@ void start_gemv(const Queue& queue, GemvCall call, GemvMode mode, int count) {
     return call.tiles;
   };
   const int steps = (call.cols + Codec::step - 1) / Codec::step;
-  call.group = std::clamp(gemv_usual_shared / staged_bytes(call.cols), 1, std::min(count, gemv_most_tokens));
+  call.group = std::clamp(gemv_group_shared / staged_bytes(call.cols), 1, std::min(count, gemv_most_tokens));
   const int staged = call.experts != nullptr ? 1 : call.group;
   set_tiles(8);
   if (mode == GemvMode::gated) {

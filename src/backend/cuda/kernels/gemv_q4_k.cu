@@ -4,15 +4,6 @@
 namespace inferno::cuda {
 namespace {
 
-// Codes of one group, four to a word: their bf16 values.
-__device__ void scaled(std::uint32_t (&out)[4], std::uint32_t first, std::uint32_t second, const uint4& head,
-                       int group) {
-  const StepAndOffset scales = scales_k(head, group);
-  const float offset = fmaf(-128.0f, scales.step, -scales.offset);  // see byte_value()
-  byte_values(out[0], out[1], first, scales.step, offset);
-  byte_values(out[2], out[3], second, scales.step, offset);
-}
-
 // Half a chunk. A lane takes eight bytes each of two pairs of groups: low halves belong to the first of a
 // pair, high ones to the second.
 struct CodecQ4_K {
@@ -31,8 +22,9 @@ struct CodecQ4_K {
   __device__ static void decode(std::uint32_t (&out)[4], const Piece& piece, int base, int, int run) {
     const uint4& w = piece.words;
     const int shift = 4 * (run % 2);
-    scaled(out, (run < 2 ? w.x : w.z) >> shift & 0x0F0F0F0Fu, (run < 2 ? w.y : w.w) >> shift & 0x0F0F0F0Fu,
-           piece.head, base % 256 / 32 + run);
+    grouped_byte_values(out, (run < 2 ? w.x : w.z) >> shift & 0x0F0F0F0Fu,
+                        (run < 2 ? w.y : w.w) >> shift & 0x0F0F0F0Fu,
+                        scales_k(piece.head, base % 256 / 32 + run));
   }
 };
 
@@ -66,7 +58,7 @@ struct CodecQ5_K {
       bytes[half] = (word_of(piece.words, run, half) >> (4 * (run / 2)) & 0x0F0F0F0Fu) |
                     (word_of(piece.fifths, run, half) >> group & 0x01010101u) << 4;
     }
-    scaled(out, bytes[0], bytes[1], piece.head, group);
+    grouped_byte_values(out, bytes[0], bytes[1], scales_k(piece.head, group));
   }
 };
 

@@ -21,20 +21,11 @@ struct Codec {
     return {load_once(chunk + tiles::run_q8_0(at.group, at.part)),
             __ldg(reinterpret_cast<const std::uint32_t*>(chunk + tiles::scale_q8_0(at.group, 0)))};
   }
-  // A byte in the middle of the mantissa of 2^15 is 2^15 + byte, a float without any conversion. The byte is
-  // 128 more than the code; what is too much is taken off together with the product.
-  __device__ static float value(std::uint32_t word, unsigned byte, float scale, float excess) {
-    return fmaf(__uint_as_float(__byte_perm(word, 0x47000000u, 0x7404u + (byte << 4))), scale, excess);
-  }
   __device__ static void decode(std::uint32_t (&out)[4], const Piece& piece, int, int, int run) {
     const float2 scales = __half22float2(*reinterpret_cast<const __half2*>(&piece.scales));
-    const float scale = run == 0 ? scales.x : scales.y, excess = -(32768.0f + 128.0f) * scale;
-    const std::uint32_t low = (run == 0 ? piece.words.x : piece.words.z) ^ 0x80808080u;
-    const std::uint32_t high = (run == 0 ? piece.words.y : piece.words.w) ^ 0x80808080u;
-    out[0] = packed(value(low, 0, scale, excess), value(low, 1, scale, excess));
-    out[1] = packed(value(low, 2, scale, excess), value(low, 3, scale, excess));
-    out[2] = packed(value(high, 0, scale, excess), value(high, 1, scale, excess));
-    out[3] = packed(value(high, 2, scale, excess), value(high, 3, scale, excess));
+    const float scale = run == 0 ? scales.x : scales.y;
+    signed_byte_values(out[0], out[1], run == 0 ? piece.words.x : piece.words.z, scale);
+    signed_byte_values(out[2], out[3], run == 0 ? piece.words.y : piece.words.w, scale);
   }
 };
 
