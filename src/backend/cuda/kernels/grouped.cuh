@@ -311,10 +311,11 @@ struct GroupedMultiplier {
 __device__ inline void start_room(const GroupedCall& call, const GroupedRoom& room, int chunk_cols,
                                   int thread) {
   const GroupedShape& shape = call.shape;
-  if (thread < GroupedRoom::barriers) {
-    const bool is_empty = thread >= grouped_most_stages && thread < 2 * grouped_most_stages;
-    const bool is_tokens_empty = room.full + thread == room.tokens_empty;
-    start_barrier(room.full + thread, is_empty ? grouped_members : is_tokens_empty ? grouped_warps : 1);
+  // A lane of every warp, each a few: lanes of one warp would start theirs one after another.
+  for (int i = thread / 32; thread % 32 == 0 && i < GroupedRoom::barriers; i += grouped_warps + 2) {
+    const bool is_empty = i >= grouped_most_stages && i < 2 * grouped_most_stages;
+    const bool is_tokens_empty = room.full + i == room.tokens_empty;
+    start_barrier(room.full + i, is_empty ? grouped_members : is_tokens_empty ? grouped_warps : 1);
   }
   // Columns that no token has must be numbers: they are multiplied by zero.
   if (call.cols % chunk_cols != 0) {
