@@ -1,6 +1,6 @@
 #!/bin/sh
 # Every kernel at three shapes or more under the four tools of compute-sanitizer, all at once: sanitize.sh FOLDER [LOGS]
-# FOLDER holds the test programs. Ends with 1 when a tool finds something, takes longer than SECONDS_EACH (95), or no test bears a
+# FOLDER holds the test programs. Ends with 1 when a tool finds something, takes longer than SECONDS_EACH (120), or no test bears a
 # name that is asked for; race_report.py says which hazards count. SANITIZERS names tools, PARTS what they watch: ops, joined, steps. Needs a GPU; a minute and a half.
 folder=$1
 logs=${2:-$(mktemp -d)}
@@ -36,7 +36,7 @@ run() {  # run TOOL PROGRAM PART FILTER [SHARDS SHARD]
   begin=$(date +%s)
   option=
   if [ "$1" = racecheck ]; then option=$indirect; fi
-  GTEST_TOTAL_SHARDS=${5:-1} GTEST_SHARD_INDEX=${6:-0} timeout "${SECONDS_EACH:-95}" compute-sanitizer --tool "$1" $option \
+  GTEST_TOTAL_SHARDS=${5:-1} GTEST_SHARD_INDEX=${6:-0} timeout "${SECONDS_EACH:-120}" compute-sanitizer --tool "$1" $option \
     --error-exitcode 9 --print-limit 100 "$folder/$2" --gtest_filter="$4" --gtest_brief=1 >"$log" 2>&1
   code=$?
   echo "$1 $3${6:+ part $6}: exit $code, $(($(date +%s) - begin)) s, $(grep -o '^\[==========\] [0-9]* tests* from' "$log" | tail -n 1 | tr -dc '0-9') tests, $(tail -n 1 "$log")"
@@ -66,7 +66,7 @@ parts=" ${PARTS:-ops joined steps} "
       fi ;;
     esac
     case $parts in *' joined '*)
-      if [ $tool = racecheck ]; then shards $tool ops_cuda_test joined "$joined" 6; else run $tool ops_cuda_test joined "$joined" & fi ;;
+      if [ $tool = racecheck ]; then shards $tool ops_cuda_test joined "$joined" 10; else run $tool ops_cuda_test joined "$joined" & fi ;;
     esac
     case $parts in *' steps '*) run $tool parity_cuda_test steps "$steps" & ;; esac
   done
