@@ -154,7 +154,7 @@ def main():
         json.dumps({"metadata": {"total_size": total}, "weight_map": index}, indent=1))
     if options.tokenizer:
         for file in options.tokenizer.iterdir():
-            if file.name != "config.json":
+            if file.name != "config.json" and ".safetensors" not in file.name:
                 shutil.copy(file, options.out / file.name)
     with multiprocessing.Pool(len(os.sched_getaffinity(0))) as pool:
         for _ in pool.imap_unordered(fill, tasks, chunksize=4):
