@@ -1,7 +1,7 @@
 #!/bin/sh
 # Every kernel at three shapes or more under the four tools of compute-sanitizer, all at once: sanitize.sh FOLDER [LOGS]
 # FOLDER holds the test programs. Ends with 1 when a tool finds something, takes longer than SECONDS_EACH (120), or no test bears a
-# name that is asked for; race_report.py says which hazards count. SANITIZERS names tools, PARTS what they watch: ops, joined, steps. Needs a GPU; a minute and a half.
+# name that is asked for; race_report.py says which hazards count. SANITIZERS names tools, PARTS what they watch: ops, joined, steps. Needs a GPU; two minutes.
 folder=$1
 logs=${2:-$(mktemp -d)}
 mkdir -p "$logs"

@@ -1,5 +1,5 @@
-// mix_experts: for a few tokens each choice reads its own expert's weights; many tokens are sorted by expert,
-// so that an expert's weights are read once for all of its tokens.
+// mix_experts: for one token each choice reads its own expert's weights; more are sorted by expert, so that
+// an expert's weights are read once for all of its tokens, or for a group of them.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -128,14 +128,15 @@ void Products::mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeW
   Parts parts(between_.at_least(0));
   const Mixture mixture = divide(parts, spec, in.cols, in.rows);
   const bool narrow = activations_ == DType::bf16;
-  if (const int group = narrow ? group_for(spec, weights, mixture) : 0; group > 0) {
+  const std::vector<WeightView> up = views(weights.gate_up), down = views(weights.down);
+  const bool fast = narrow && spec.activation.gated && gemv_takes_gated(up, spec.hidden) &&
+                    gemv_takes(down.front(), spec.active);
+  const bool groups = narrow && !(fast && in.rows == 1);  // one token has nothing to share
+  if (const int group = groups ? group_for(spec, weights, mixture) : 0; group > 0) {
     return mix_grouped(out, in, spec, weights, mixture, group);
   }
   linear(mixture.logits, in, weights.router);
   route(queue_, mixture.experts, mixture.shares, mixture.logits, spec);
-  const std::vector<WeightView> up = views(weights.gate_up), down = views(weights.down);
-  const bool fast = narrow && spec.activation.gated && gemv_takes_gated(up, spec.hidden) &&
-                    gemv_takes(down.front(), spec.active);
   if (fast && mixture.choices <= few_choices) {
     mix_few(out, in, spec, weights, mixture);
   } else if (narrow && in.rows > plain_tokens && all_whole_runs(up) && all_whole_runs(down)) {

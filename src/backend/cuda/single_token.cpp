@@ -20,6 +20,8 @@ bool same_kind(const WeightView& a, const WeightView& b) {
 }  // namespace
 
 void SingleToken::reserve() {
+  rows_ = nullptr;  // of another decoder, whose addresses may come again
+  router_ = nullptr;
   if (queue_.overlaps) clear_sums(queue_, room().router_sums);
 }
 
@@ -97,6 +99,7 @@ void SingleToken::delay(const AfterBranch& then, const Weight* router) {
 
 bool SingleToken::linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights) {
   if (in.dtype != DType::bf16 || !can_add(then, weights, 1)) return false;
+  if (in.data == rows_) finish(in);  // its squares would be written while they are read
   const AddTo add = add_to(then);
   stream_add(queue_, view(*weights.parts.front()), then.out, input(in), bias_of(weights), add);
   delay(then, add.router);

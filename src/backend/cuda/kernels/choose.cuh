@@ -1,6 +1,7 @@
 // The choice of experts by one warp.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "backend/cuda/device/warp.cuh"

@@ -8,7 +8,7 @@
 // in order, so that a token's result does not depend on the others.
 //
 // A Codec says what a lane reads of a chunk (Piece), in which order its `runs` of eight neighbouring columns
-// come, which instruction multiplies them, and by which factor sums are too small.
+// come, and which instruction multiplies them.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -21,7 +21,6 @@ namespace inferno::cuda {
 
 // What codecs of bf16 have in common.
 struct GroupedCodec {
-  static constexpr float factor = 1.0f;
   __device__ static void multiply(float (&c)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,
                                   std::uint32_t a3, std::uint32_t b0, std::uint32_t b1) {
     multiply_add(c, a0, a1, a2, a3, b0, b1);
@@ -249,8 +248,8 @@ struct GroupedMultiplier {
     }
   }
   __device__ float factor_of(int at) const {
-    if (call.factors == nullptr) return Codec::factor;
-    return Codec::factor * __ldcg(call.factors + (call.gather != nullptr ? __ldcg(call.gather + at) : at));
+    if (call.factors == nullptr) return 1.0f;
+    return __ldcg(call.factors + (call.gather != nullptr ? __ldcg(call.gather + at) : at));
   }
 
   template <int Eights>

@@ -227,8 +227,8 @@ void stream_combine(const Queue& queue, const WeightView& down, Matrix out, cons
   call.shares = routing.shares;
   call.active = routing.active;
   call.routing = routing;
-  call.shape.early =
-      1;  // there are many inputs to wait for; MXFP4 takes longer to decode than to read anyway
+  // There are many inputs to wait for, and MXFP4 takes longer to decode than to read.
+  call.shape.early = 1;
   if (down.format == WeightFormat::mxfp4) call.shape.ahead = 1;
   if (routing.hidden_scale > 0.0f) call.in_factor = 1.0f / routing.hidden_scale;
   call.bias = floats_of(linear.bias);

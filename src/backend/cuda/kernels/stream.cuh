@@ -1,4 +1,4 @@
-// The kernel of stream.h for one codec. One warp copies, sixteen multiply. A block's rows come in pairs of
+// The kernel of stream.h for one codec. One warp copies, fifteen multiply. A block's rows come in pairs of
 // tiles of eight; a stage of the ring holds a pair, or some of its columns, of which every warp multiplies
 // its own chunks. All sums meet in shared memory. The tensor cores multiply sixteen rows at once: the two
 // tiles of a pair.

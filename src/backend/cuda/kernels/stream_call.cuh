@@ -41,8 +41,8 @@ struct StreamShape {
   int each = 1;  // chunks of a part that a warp multiplies
   int used = 1;  // warps that have any
   int stages = 0;
-  int early = 1,
-      ahead = 1;  // stages that may be on their way at once: before the kernel before has ended, then
+  // Stages that may be on their way at once: while the kernel before still runs, and then.
+  int early = 1, ahead = 1;
   __host__ __device__ int part_bytes() const { return part_chunks * chunk_bytes; }
   __host__ __device__ int stage_bytes() const { return 2 * part_bytes(); }
   __device__ int chunks_of(int part) const { return min(part_chunks, chunks - part * part_chunks); }

@@ -100,8 +100,8 @@ struct Router {
       }
       const std::uint32_t top = __reduce_max_sync(full_warp, key);
       const int best = __reduce_min_sync(full_warp, key == top ? expert : routing.experts);
-      // Logits that are not numbers choose nobody; an expert that exists keeps the kernels behind safe.
-      if (lane == k) out = {unordered(top), min(best, routing.experts - 1)};
+      if (lane == k)
+        out = {unordered(top), min(best, routing.experts - 1)};  // one that exists, whatever comes
 #pragma unroll
       for (int i = 0; i < most; ++i) {
         if (best == lane + 32 * i) keys[i] = 0;
