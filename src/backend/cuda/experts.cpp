@@ -49,14 +49,8 @@ WeightView decoded_view(const WeightView& weight) {
 bool takes_f16(const MoeMlp& spec, const MoeWeights& weights) {
   constexpr float most = 3e4f;
   const auto is_mxfp4 = [](const Weight* weight) { return view(*weight).format == WeightFormat::mxfp4; };
-  const ActivationSpec& between = spec.activation;
-  return between.kind == Activation::swiglu_clamped && between.limit * (between.limit + 1.0f) < most &&
-         std::ranges::all_of(weights.gate_up.parts, is_mxfp4) &&
+  return largest_activated(spec.activation) < most && std::ranges::all_of(weights.gate_up.parts, is_mxfp4) &&
          std::ranges::all_of(weights.down.parts, is_mxfp4);
-}
-
-const float* bias_of(const Linear& weights) {
-  return reinterpret_cast<const float*>(weights.bias.data);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "backend/backend.h"
 #include "backend/cuda/queue.h"
@@ -35,6 +36,18 @@ struct WeightView {
   bool can_begin_at(std::int32_t row) const { return layout != Layout::tiled || row % 8 == 0; }
 };
 WeightView view(const Weight& weight);
+// Whether one product may take both as its parts.
+inline bool same_kind(const WeightView& a, const WeightView& b) {
+  return a.format == b.format && a.layout == b.layout && a.cols == b.cols;
+}
+inline const float* bias_of(const Linear& weights) {
+  return reinterpret_cast<const float*>(weights.bias.data);
+}
+// What no result of a gated activation exceeds; infinity where there is no limit.
+inline float largest_activated(const ActivationSpec& activation) {
+  const bool limited = activation.kind == Activation::swiglu_clamped;
+  return limited ? activation.limit * (activation.limit + 1.0f) : std::numeric_limits<float>::infinity();
+}
 
 // Rows as a file has them; decoder_row() says where each goes.
 struct RowRange {

@@ -16,10 +16,6 @@ constexpr int grouped_most = 64;  // tokens of grouped_linear(): groups read the
 constexpr int one_group = 24;
 constexpr int generic_tokens = 15;  // decoding a whole weight for fewer would cost more than it saves
 
-bool same_kernel(const WeightView& a, const WeightView& b) {
-  return a.format == b.format && a.layout == b.layout && a.cols == b.cols;
-}
-
 // Which kernel reads the weights as they are.
 enum class Few { none, gemv, grouped };
 
@@ -68,10 +64,7 @@ void Products::multiply_expanded(Matrix out, Matrix in, const WeightView& weight
 void Products::linear(Matrix out, Matrix in, const Linear& weights) {
   if (out.rows == 0) return;
   const bool narrow = in.dtype == DType::bf16;
-  Product product = {.out = out,
-                     .in = in,
-                     .bias = reinterpret_cast<const float*>(weights.bias.data),
-                     .bias_stride = weights.bias.cols};
+  Product product = {.out = out, .in = in, .bias = bias_of(weights), .bias_stride = weights.bias.cols};
   std::vector<WeightView> parts;
   for (const Weight* weight : weights.parts) parts.push_back(view(*weight));
   const auto streams = [&](const WeightView& part) { return single_.takes(in, part); };
@@ -82,7 +75,7 @@ void Products::linear(Matrix out, Matrix in, const Linear& weights) {
     std::int32_t columns = weight.rows;
     const Few few = few_for(queue_, weight, out, in);
     while (few != Few::none && end < parts.size() && end - first < gemv_most_parts &&
-           same_kernel(parts[end], weight)) {
+           same_kind(parts[end], weight)) {
       columns += parts[end++].rows;
     }
     const auto group = std::span(parts).subspan(first, end - first);
@@ -110,12 +103,11 @@ void Products::linear_activated(Matrix out, Matrix wide, Matrix in, const Linear
   const bool fits = in.dtype == DType::bf16 && out.rows <= gemv_most_tokens && out.rows > 0 &&
                     activation.gated && gemv_takes_gated(parts, out.cols);
   if (fits && single_.takes(in, parts.front())) {
-    stream_gated(queue_, parts, out, single_.input(in), reinterpret_cast<const float*>(weights.bias.data),
-                 activation);
+    stream_gated(queue_, parts, out, single_.input(in), bias_of(weights), activation);
     return;
   }
   single_.finish(in);
-  const auto* bias = reinterpret_cast<const float*>(weights.bias.data);
+  const auto* bias = bias_of(weights);
   if (fits) {
     gemv_gated(queue_, parts, {.out = out, .in = in, .bias = bias, .bias_stride = weights.bias.cols}, {},
                activation);

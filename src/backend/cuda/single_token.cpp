@@ -9,14 +9,6 @@ namespace {
 
 constexpr int most_blocks = 1024;
 
-const float* bias_of(const Linear& weights) {
-  return reinterpret_cast<const float*>(weights.bias.data);
-}
-
-bool same_kind(const WeightView& a, const WeightView& b) {
-  return a.format == b.format && a.layout == b.layout && a.cols == b.cols;
-}
-
 }  // namespace
 
 void SingleToken::reserve() {

@@ -145,8 +145,8 @@ void clear_sums(const Queue& queue, std::int64_t* sums) {
 }
 
 float stream_hidden_scale(const WeightView& down, const ActivationSpec& activation) {
-  if (down.format != WeightFormat::mxfp4 || activation.kind != Activation::swiglu_clamped) return 0.0f;
-  const float most = activation.limit * (activation.limit + 1.0f);
+  const float most = largest_activated(activation);
+  if (down.format != WeightFormat::mxfp4) return 0.0f;
   return most > 1e-20f && most < 1e20f ? std::exp2(std::floor(std::log2(32768.0f / most))) : 0.0f;
 }
 
