@@ -10,7 +10,9 @@
 #include <sys/stat.h>
 
 #include <chrono>
+#include <ctime>
 #include <fstream>
+#include <thread>
 
 #include "base/error.h"
 #include "hub/digest.h"
@@ -42,8 +44,28 @@ Note read_note(const fs::path& path) {
   return note;
 }
 
-double modified(const struct stat& status) {
-  return static_cast<double>(status.st_mtim.tv_sec) + static_cast<double>(status.st_mtim.tv_nsec) / 1e9;
+bool operator<(const timespec& a, const timespec& b) {
+  return a.tv_sec != b.tv_sec ? a.tv_sec < b.tv_sec : a.tv_nsec < b.tv_nsec;
+}
+
+// Files get their times from a clock that moves in steps of some milliseconds. A change in the step of the
+// note would have the note's own time, so only a file of an earlier step is known to be the one the note was
+// made for.
+bool is_older(const struct stat& file, const Note& note) {
+  return static_cast<double>(file.st_mtim.tv_sec) + static_cast<double>(file.st_mtim.tv_nsec) / 1e9 <
+         note.time;
+}
+
+// The time of that clock in the next step after the file's; waits 50 ms at most, as a file may be of the
+// future.
+timespec time_after(const struct stat& file) {
+  timespec now{};
+  for (int tries = 0; tries < 50; ++tries) {
+    ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    if (file.st_mtim < now) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return now;
 }
 
 }  // namespace
@@ -101,22 +123,20 @@ class FolderPlacing : public ModelPlacing {
     if (::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
     if (static_cast<std::uint64_t>(status.st_size) != file.size) return false;
     const Note note = read_note(note_path(file));
-    if (note.etag == file.etag() && modified(status) <= note.time) return true;
+    if (note.etag == file.etag() && is_older(status, note)) return true;
     return digest_of_file(path, file.etag()) == file.etag();
   }
 
   void write_note(const HubFile& file) const {
     const fs::path path = note_path(file);
     const Note before = read_note(path);
-    if (before.commit == plan_.info.commit && before.etag == file.etag()) {
-      struct stat status{};
-      const bool is_known = ::stat((folder_ / safe_path(file.path)).c_str(), &status) == 0;
-      if (is_known && modified(status) <= before.time) return;
-    }
+    struct stat status{};
+    if (::stat((folder_ / safe_path(file.path)).c_str(), &status) != 0) return;
+    if (before.commit == plan_.info.commit && before.etag == file.etag() && is_older(status, before)) return;
     make_folders_beneath(folder_, path.parent_path().lexically_relative(folder_));
-    const double now =
-        std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-    write_durably(path, fmt::format("{}\n{}\n{:.6f}\n", plan_.info.commit, file.etag(), now));
+    const timespec now = time_after(status);
+    write_durably(path, fmt::format("{}\n{}\n{}.{:06}\n", plan_.info.commit, file.etag(), now.tv_sec,
+                                    now.tv_nsec / 1000));
   }
 
   const ModelPlan& plan_;

@@ -1,7 +1,9 @@
 #include "hub/model_download.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <sstream>
@@ -145,6 +147,37 @@ TEST(ModelDownload, FillsAFolderOfOnesOwnAndNotesWhatIsThere) {
   scene.download(folder);
   EXPECT_EQ(content(folder / "config.json"), "{}");  // of the same length, and another content
   EXPECT_EQ(scene.requests, 3U);                     // the large one was only hashed
+}
+
+// The clock of files moves in steps, so a change right after the note may bear the note's own time.
+TEST(ModelDownload, TrustsNoFileThatIsAsYoungAsItsNote) {
+  const Scene scene("young");
+  const fs::path folder = scene.home / "mine";
+  const fs::path file = folder / "config.json";
+  const auto time_of_note = [&] {
+    const std::string note = content(folder / ".cache/huggingface/download/config.json.metadata");
+    const std::string time = note.substr(note.rfind('\n', note.size() - 2) + 1);
+    return timespec{std::stol(time), 1000 * std::stol(time.substr(time.find('.') + 1))};
+  };
+  const auto write_at = [&](const std::string& text, const timespec& time) {
+    std::ofstream(file) << text;
+    const timespec times[2] = {time, time};
+    ASSERT_EQ(::utimensat(AT_FDCWD, file.c_str(), times, 0), 0);
+  };
+  scene.download(folder);
+  timespec time = time_of_note();
+  struct stat status{};
+  ASSERT_EQ(::stat(file.c_str(), &status), 0);
+  EXPECT_LT(status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec,
+            time.tv_sec * 1'000'000'000 + time.tv_nsec);
+  write_at("[]", time);
+  scene.download(folder);
+  EXPECT_EQ(content(file), "{}");
+  time = time_of_note();
+  --time.tv_sec;
+  write_at("[]", time);  // older than its note, so it is not hashed
+  scene.download(folder);
+  EXPECT_EQ(content(file), "[]");
 }
 
 TEST(ModelDownload, TellsAFolderThatLacksFilesFromAWholeOne) {
