@@ -25,7 +25,8 @@ struct HubSettings {
   std::chrono::milliseconds stall_timeout{30'000};  // no byte for so long ends an attempt
   std::string ca_file, ca_folder;                   // empty: the system's
   std::string user_agent = "inferno";
-  // Multiplies every wait between tries and every timeout; tests of the waiting cases run at a hundredth.
+  // Multiplies every wait between tries, and timeouts by a hundredth at least: for tests of the waiting
+  // cases.
   double time_scale = 1;
 
   bool is_offline() const { return !offline_because.empty(); }

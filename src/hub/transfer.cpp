@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <chrono>
@@ -22,7 +23,9 @@ constexpr double drip_bytes_per_second = 1024;
 constexpr int poll_milliseconds = 100;
 constexpr long receive_buffer = 512 << 10;
 
-std::chrono::milliseconds scaled(std::chrono::milliseconds time, double scale) {
+// Timeouts shrink less than waits: whatever the scale, a busy machine needs a moment to answer itself.
+std::chrono::milliseconds scaled(std::chrono::milliseconds time, const HubSettings& settings, double least) {
+  const double scale = std::max(settings.time_scale, least);
   return std::chrono::milliseconds(static_cast<long>(static_cast<double>(time.count()) * scale) + 1);
 }
 
@@ -30,8 +33,8 @@ std::chrono::milliseconds scaled(std::chrono::milliseconds time, double scale) {
 class StallWatch {
  public:
   explicit StallWatch(const HubSettings& settings)
-      : silence_(scaled(settings.stall_timeout, settings.time_scale)),
-        window_(scaled(drip_window, settings.time_scale)),
+      : silence_(scaled(settings.stall_timeout, settings, 0.01)),
+        window_(scaled(drip_window, settings, 0.01)),
         last_(Clock::now()),
         window_start_(last_) {}
 
@@ -184,8 +187,7 @@ void configure(CURL* easy, const TransferOptions& options, State& state, const c
   lib.setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
   if (!settings.ca_file.empty()) lib.setopt(easy, CURLOPT_CAINFO, settings.ca_file.c_str());
   if (!settings.ca_folder.empty()) lib.setopt(easy, CURLOPT_CAPATH, settings.ca_folder.c_str());
-  const auto connect =
-      scaled(settings.connect_timeout, settings.time_scale < 0.1 ? 0.1 : settings.time_scale);
+  const auto connect = scaled(settings.connect_timeout, settings, 0.1);
   lib.setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(connect.count()));
   lib.setopt(easy, CURLOPT_NOSIGNAL, 1L);
   lib.setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
