@@ -21,15 +21,19 @@ namespace inferno::jinja {
 
 template <class Change>
 Text map_characters(Meter& meter, const Text& text, Change&& change) {
+  constexpr std::size_t at_once =
+      16 << 10;  // a character may become a thousand: what is not yet counted stays small
   Text result;
   meter.touch(text.size() * 8);
   text.for_each_stretch([&](std::string_view stretch, Origin origin) {
     std::string changed;
-    changed.reserve(stretch.size());
     for (std::size_t at = 0; at < stretch.size();) {
       const CodePoint point = code_point_at(stretch, at);
       change(changed, point.value, stretch.substr(at, point.bytes));
       at += point.bytes;
+      if (changed.size() < at_once) continue;
+      result.append(meter, changed, origin);
+      changed.clear();
     }
     result.append(meter, changed, origin);
   });
