@@ -201,6 +201,7 @@ TEST_P(ManyExperts, AgreeAfterLogitsThatNobodyRead) {
 // Sixteen experts' rows are added up for every result, and more rows fall to a block than fit at once.
 TEST_P(ManyExperts, AgreeWhereABlockSumsTheirRowsInTurns) {
   Scene(device, {.spec = spec(16, 16, 64), .width = 2176, .before = 64}).expect_agreement();
+  Scene(device, {.spec = spec(4, 4, 320), .width = 6400, .before = 64}).expect_agreement();
 }
 
 TEST_P(ManyExperts, AgreeWhereGateAndUpAreTwoParts) {
