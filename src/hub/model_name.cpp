@@ -104,7 +104,8 @@ std::string bad_revision(std::string_view revision) {
 std::string bad_quant(std::string_view quant) {
   if (quant.empty()) return "nothing follows the ':'";
   if (quant.size() > longest_revision) return "what follows the ':' is too long";
-  if (quant.find('/') != std::string_view::npos) return "what follows the ':' holds a '/'";
+  if (const std::size_t at = quant.find_first_of("/@:"); at != std::string_view::npos)
+    return fmt::format("what follows the ':' holds a '{}'", quant[at]);
   if (const std::string reason = unsafe_because(quant); !reason.empty())
     return "what follows the ':': " + reason;
   return "";
@@ -220,6 +221,7 @@ ModelName parse_scheme(std::string_view rest, std::string_view text) {
   if (const std::size_t colon = last.find(':'); colon != std::string_view::npos) {
     name.quant = last.substr(colon + 1);
     if (name.quant.empty()) refuse(text, "nothing follows the ':'");
+    if (!name.revision.empty() && colon == 0) refuse(text, "nothing follows the '@'");
     (name.revision.empty() ? name.name : name.revision).resize(colon);
   }
   name.path = rest;
@@ -247,19 +249,22 @@ ModelName parse_address(std::string_view rest, std::string_view text) {
   if (page != "tree") {
     name.path = percent_decoded(rest, text);
     if (name.path.empty()) refuse(text, "the address ends before the file");
+    if (!name.quant.empty()) refuse(text, "it has a quantization and a file, of which one is enough");
   } else if (!rest.empty()) {
     refuse(text, "it is the address of a folder of a model");
   }
   return checked(std::move(name), text);
 }
 
+constexpr std::string_view hub_hosts[] = {"huggingface.co", "www.huggingface.co", "hf.co"};
+
 // What follows "https://host/" when the host is a hub; nullopt when it is not an address at all.
 std::optional<std::string_view> behind_host(std::string_view text, std::string_view endpoint) {
   const std::string small = lower_case(text);
   const bool has_scheme = small.starts_with("https://") || small.starts_with("http://");
-  for (const std::string_view host : {"huggingface.co/", "www.huggingface.co/", "hf.co/"}) {
+  for (const std::string_view host : hub_hosts) {
     for (const std::string_view scheme : {"https://", "http://", ""}) {
-      const std::string prefix = fmt::format("{}{}", scheme, host);
+      const std::string prefix = fmt::format("{}{}/", scheme, host);
       if (small.starts_with(prefix)) return text.substr(prefix.size());
     }
   }
@@ -288,12 +293,18 @@ std::string ModelName::id() const {
   return organisation.empty() ? name : organisation + "/" + name;
 }
 
+// As short as it can be and still mean this model: an organisation may bear the name of a host, a model that
+// of an alias, and what ends like a file would be taken for one.
 std::string ModelName::text() const {
-  if (!path.empty()) {
-    return fmt::format("hf://{}{}{}/{}", id(), revision.empty() ? "" : "@", revision, path);
-  }
-  return fmt::format("{}{}{}{}{}", id(), revision.empty() ? "" : "@", revision, quant.empty() ? "" : ":",
-                     quant);
+  const std::string whole = fmt::format("{}{}{}", id(), revision.empty() ? "" : "@", revision);
+  const std::string_view scheme = organisation == "models" ? "hf://models/" : "hf://";
+  if (!path.empty()) return fmt::format("{}{}/{}", scheme, whole, path);
+  const std::string plain = fmt::format("{}{}{}", whole, quant.empty() ? "" : ":", quant);
+  const std::string small = lower_case(plain);
+  const bool is_host = std::ranges::find(hub_hosts, lower_case(organisation)) != std::end(hub_hosts);
+  const bool is_alias = std::ranges::find(alias_table, small, &Alias::name) != alias_table.end();
+  if (!is_host && !is_alias && !small.ends_with(".gguf")) return plain;
+  return fmt::format("{}{}", organisation.empty() ? "hf.co/" : scheme, plain);
 }
 
 ParsedName parse_model_name(std::string_view text, std::string_view endpoint) {

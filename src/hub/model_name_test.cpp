@@ -77,8 +77,11 @@ TEST(ModelName, UnderstandsTheAddressesOfTheEndpointInUse) {
 }
 
 TEST(ModelName, WritesAFormThatReadsTheSame) {
-  for (const char* text : {"org/name", "org/name@rev", "org/name:Q4_K_M", "org/name@rev:Q4_K_M",
-                           "hf://org/name@refs/pr/1/a/b.gguf", "hf://org/name/x.gguf", "name"}) {
+  for (const char* text :
+       {"org/name", "org/name@rev", "org/name:Q4_K_M", "org/name@rev:Q4_K_M",
+        "hf://org/name@refs/pr/1/a/b.gguf", "hf://org/name/x.gguf", "name", "hf://hf.co/name",
+        "hf://HuggingFace.co/name@rev:Q8_0", "hf.co/gpt2", "gpt2@rev", "hf://org/name.gguf",
+        "hf.co/name.GGUF", "hf://models/models/name/x.gguf", "models/name"}) {
     EXPECT_EQ(hub_name(text).text(), text);
     EXPECT_EQ(hub_name(hub_name(text).text()), hub_name(text));
   }
@@ -120,6 +123,11 @@ const std::string hostile_names[] = {
     "org/name@/abs",
     "org/name@a//b",
     "org/name@a b",
+    "org/name:a:b",
+    "hf://org/name:a@b",
+    "hf://org/name@:a",
+    "hf://org/name@:a@b",
+    "https://huggingface.co/org/name:Q8_0/resolve/main/name-Q4_0.gguf",
     "org/name@a~1",
     "org/name@a^",
     "org/name@HEAD@{1}",
