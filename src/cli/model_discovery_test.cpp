@@ -59,7 +59,7 @@ TEST_F(ModelDiscovery, FollowsTheMainReferenceOfTheHubCache) {
   write("hub/models--org--name/refs/main", "aaa");
   model("hub/models--gpt2/snapshots/ccc");
   write("hub/datasets--x--y/snapshots/ddd/config.json");
-  EXPECT_THAT(names(), ElementsAre("gpt2", "org/name", "org/name@bbb"));
+  EXPECT_THAT(names(), ElementsAre("hf.co/gpt2", "org/name", "org/name@bbb"));  // gpt2 is an alias
   EXPECT_EQ(found()[1].path, root_ / "hub/models--org--name/snapshots/aaa");
 }
 
