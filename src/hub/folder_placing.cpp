@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include <chrono>
+#include <cmath>
 #include <ctime>
 #include <fstream>
 #include <thread>
@@ -30,7 +31,7 @@ constexpr std::string_view unfinished = "model.inferno.incomplete";  // has_unfi
 
 struct Note {
   std::string commit, etag;
-  double time = 0;
+  std::int64_t time = 0;  // microseconds
 };
 
 Note read_note(const fs::path& path) {
@@ -40,32 +41,31 @@ Note read_note(const fs::path& path) {
   std::getline(in, note.commit);
   std::getline(in, note.etag);
   std::getline(in, time);
-  note.time = std::strtod(time.c_str(), nullptr);
+  note.time = std::llround(std::strtod(time.c_str(), nullptr) * 1e6);
   return note;
 }
 
-bool operator<(const timespec& a, const timespec& b) {
-  return a.tv_sec != b.tv_sec ? a.tv_sec < b.tv_sec : a.tv_nsec < b.tv_nsec;
+std::int64_t microseconds_of(const timespec& time) {
+  return std::int64_t{time.tv_sec} * 1'000'000 + time.tv_nsec / 1000;
 }
 
 // Files get their times from a clock that moves in steps of some milliseconds. A change in the step of the
 // note would have the note's own time, so only a file of an earlier step is known to be the one the note was
 // made for.
 bool is_older(const struct stat& file, const Note& note) {
-  return static_cast<double>(file.st_mtim.tv_sec) + static_cast<double>(file.st_mtim.tv_nsec) / 1e9 <
-         note.time;
+  return microseconds_of(file.st_mtim) < note.time;
 }
 
 // The time of that clock in the next step after the file's; waits 50 ms at most, as a file may be of the
 // future.
-timespec time_after(const struct stat& file) {
+std::int64_t time_after(const struct stat& file) {
   timespec now{};
   for (int tries = 0; tries < 50; ++tries) {
     ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
-    if (file.st_mtim < now) break;
+    if (microseconds_of(file.st_mtim) < microseconds_of(now)) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  return now;
+  return microseconds_of(now);
 }
 
 }  // namespace
@@ -134,9 +134,9 @@ class FolderPlacing : public ModelPlacing {
     if (::stat((folder_ / safe_path(file.path)).c_str(), &status) != 0) return;
     if (before.commit == plan_.info.commit && before.etag == file.etag() && is_older(status, before)) return;
     make_folders_beneath(folder_, path.parent_path().lexically_relative(folder_));
-    const timespec now = time_after(status);
-    write_durably(path, fmt::format("{}\n{}\n{}.{:06}\n", plan_.info.commit, file.etag(), now.tv_sec,
-                                    now.tv_nsec / 1000));
+    const std::int64_t now = time_after(status);
+    write_durably(path, fmt::format("{}\n{}\n{}.{:06}\n", plan_.info.commit, file.etag(), now / 1'000'000,
+                                    now % 1'000'000));
   }
 
   const ModelPlan& plan_;

@@ -217,10 +217,10 @@ TEST_P(MixExpertsOfFormat, Agrees) {
 constexpr int batches[] = {2, 8, 9, 17, 33, 64, 130};
 
 TEST_P(MixExpertsOfFormat, AgreesForBatchesOfEverySize) {
-  MoeMlp some = spec(4, 2);
-  some.hidden = std::max(64, block_elements(format));
+  MoeMlp some = spec(6, 2);
+  some.hidden = std::max(96, block_elements(format));
   some.expert_bias = true;
-  const int width = std::max(96, block_elements(format));
+  const int width = std::max(160, block_elements(format));
   int turn = 0;
   for (const int tokens : batches) {
     if (!is_turn(turn++)) continue;
@@ -279,11 +279,14 @@ TEST_P(MixExperts, TakesBatchesOfOddShapes) {
 
 // More hidden elements than a group of 24 tokens finds room for: they come in slabs.
 TEST_P(MixExperts, TakesBatchesOfManyHiddenElements) {
-  MoeMlp large = spec(3, 1);
-  large.hidden = 5120;
-  large.expert_bias = true;
-  for (const WeightFormat format : {WeightFormat::bf16, WeightFormat::mxfp4}) {
-    expect_agreement(device, {.spec = large, .format = format, .width = 64, .tokens = 50});
+  for (const WeightFormat format : {WeightFormat::bf16, WeightFormat::mxfp4, WeightFormat::q4_k}) {
+    MoeMlp large = spec(3, 1);
+    large.hidden = 5120;
+    large.expert_bias = true;
+    const int width = format == WeightFormat::q4_k ? 256 : 64;
+    for (const int tokens : {4, 50}) {
+      expect_agreement(device, {.spec = large, .format = format, .width = width, .tokens = tokens});
+    }
   }
 }
 
