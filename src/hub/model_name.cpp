@@ -104,7 +104,7 @@ std::string bad_revision(std::string_view revision) {
 std::string bad_quant(std::string_view quant) {
   if (quant.empty()) return "nothing follows the ':'";
   if (quant.size() > longest_revision) return "what follows the ':' is too long";
-  if (const std::size_t at = quant.find_first_of("/@:"); at != std::string_view::npos)
+  if (const std::size_t at = quant.find_first_of("/@"); at != std::string_view::npos)
     return fmt::format("what follows the ':' holds a '{}'", quant[at]);
   if (const std::string reason = unsafe_because(quant); !reason.empty())
     return "what follows the ':': " + reason;

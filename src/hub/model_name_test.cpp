@@ -127,6 +127,7 @@ const std::string hostile_names[] = {
     "hf://org/name:a@b",
     "hf://org/name@:a",
     "hf://org/name@:a@b",
+    "hf://org/name@rev:a@b",
     "https://huggingface.co/org/name:Q8_0/resolve/main/name-Q4_0.gguf",
     "org/name@a~1",
     "org/name@a^",
