@@ -27,6 +27,20 @@ void check_depth(const JsonValue& json, int depth) {
   }
 }
 
+bool is_one_character(std::string_view text) {
+  return !text.empty() && utf8::decode(text, 0).length == static_cast<int>(text.size());
+}
+
+// What Metaspace writes for a space.
+std::string read_replacement(const JsonValue& json) {
+  const JsonValue value = json["replacement"];
+  if (!is_one_character(value.text())) {
+    fail(ErrorKind::corrupt,
+         fmt::format("{}: expected one character, found {}", value.where(), shown(value.text())));
+  }
+  return std::string(value.text());
+}
+
 // {"String": "x"} or {"Regex": "x"}
 struct Pattern {
   std::string text;
@@ -154,16 +168,12 @@ void add_pre_tokenizer(SplitSteps& to, const JsonValue& json, int depth) {
         pretokenize::ByPattern{std::make_shared<const Regex>("\\w+|[^\\w\\s]+", json.where()),
                                SplitBehavior::removed, /*invert=*/true});
   } else if (type == "Metaspace") {
-    to.steps.emplace_back(pretokenize::Metaspace{.replacement = std::string(json["replacement"].text()),
+    to.steps.emplace_back(pretokenize::Metaspace{.replacement = read_replacement(json),
                                                  .prepend = read_prepend_scheme(json),
                                                  .split = json.flag("split", true)});
   } else {
     unknown_type(json, type);
   }
-}
-
-bool is_one_character(std::string_view text) {
-  return !text.empty() && utf8::decode(text, 0).length == static_cast<int>(text.size());
 }
 
 // What follows Fuse sees the whole text at once. We only join token by token, so it must not matter.
@@ -207,7 +217,7 @@ void add_decoder(Decoder& to, const JsonValue& json, bool& fused, int depth) {
     if (!pattern.text.empty())
       to.steps.emplace_back(decode::Replace{pattern.text, std::string(json["content"].text())});
   } else if (type == "Metaspace") {
-    to.steps.emplace_back(decode::Replace{std::string(json["replacement"].text()), " "});
+    to.steps.emplace_back(decode::Replace{read_replacement(json), " "});
     to.style.first_token_without_spaces = read_prepend_scheme(json) != PrependScheme::never;
   } else if (type == "ByteFallback" && !fused) {
     to.steps.emplace_back(decode::ByteFallback{});

@@ -149,6 +149,17 @@ TEST(TokenizerJson, NamesTheComponentItDoesNotHave) {
               HasSubstr("model type `WordLevel`"));
 }
 
+// Nothing can be found at every place of a text, so splitting there would not end.
+TEST(TokenizerJson, MetaspaceWithoutACharacterIsRefused) {
+  for (const char* replacement : {"", "__"}) {
+    const std::string meta = std::string(R"({"type":"Metaspace","replacement":")") + replacement + "\"}";
+    EXPECT_THAT(refusal({.pre_tokenizer = meta}, ErrorKind::corrupt),
+                HasSubstr("pre_tokenizer.replacement: expected one character"));
+    EXPECT_THAT(refusal({.decoder = meta}, ErrorKind::corrupt),
+                HasSubstr("decoder.replacement: expected one character"));
+  }
+}
+
 TEST(TokenizerJson, TextThatIsNotUtf8IsRefusedWithTheOffset) {
   try {
     make()->encode("ab\xFF");
