@@ -4,7 +4,7 @@
 Stripped test programs, the scripts, and of the reference folder what golden tests read, less what tests/data already has. There:
     mkdir g && python3 -c "import tarfile; tarfile.open('OUT.tar.xz').extractall('g')" && python3 g/run_all.py g --source PROJECT
 
-What prove.py needs is less: pack.py BUILD OUT.tar.xz --for-proofs [--programs inferno,ops_cuda_test,parity_cuda_test], then
+With --racecheck BUILD, the folder of that preset, also what sanitize.sh gives to racecheck. What prove.py needs is less: pack.py BUILD OUT.tar.xz --for-proofs [--programs inferno,ops_cuda_test,parity_cuda_test], then
     python3 g/prove.py g --source PROJECT
 """
 import argparse
@@ -21,7 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 PROJECT = HERE.parents[1]
 PROGRAMS = ["inferno", "ops_cuda_test", "golden_cuda_test", "golden_cuda_f32_test", "parity_cuda_test", "parity_cuda_f32_test",
             "engine_cuda_test", "engine_cuda_f32_test"]
-SCRIPTS = [HERE / name for name in ("run_all.py", "prove.py", "generate_test.py", "sanitize.sh", "race_report.py")] + [
+SCRIPTS = [HERE / name for name in ("run_all.py", "prove.py", "generate_test.py", "sanitize.sh")] + [
     PROJECT / "tools" / name for name in ("compare_torch.py", "random_model.py", "torch_reference.py", "gpu_bytes.py",
                                           "make_shape_checkpoint.py")] + [PROJECT / "bench/run_h200.py"]
 
@@ -60,6 +60,7 @@ def main():
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--shared", type=pathlib.Path, default=PROJECT.parent / "shared")
     parser.add_argument("--programs")
+    parser.add_argument("--racecheck", type=pathlib.Path, help="where the preset racecheck was built")
     parser.add_argument("--for-proofs", action="store_true", help="no reference models; a tokenizer")
     arguments = parser.parse_args()
     programs = arguments.programs or ("inferno" if arguments.for_proofs else ",".join(PROGRAMS))
@@ -73,6 +74,8 @@ def main():
         for name in programs.split(","):
             program, holes[name] = without_builtin(stripped(arguments.build, name))
             add(archive, name, program, 0o755)
+            if arguments.racecheck and name in ("ops_cuda_test", "parity_cuda_test"):
+                add(archive, f"racecheck/{name}", stripped(arguments.racecheck, name), 0o755)
         for path in SCRIPTS:
             add(archive, path.name, path.read_bytes())
         reference = arguments.shared / "reference"

@@ -10,24 +10,12 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path += [str(HERE), str(HERE.parents[1] / "tools")]
 import gpu_bytes  # noqa: E402
-import race_report  # noqa: E402
 
 TABLE = '''==PROF== Disconnected
 "ID","Process ID","Kernel Name","dram__bytes_read.sum","dram__bytes_write.sum","gpu__time_duration.sum"
 "","","","byte","byte","ns"
 "0","7","void inferno::cuda::stream_kernel<inferno::cuda::<unnamed>::Codec, 1>(inferno::cuda::StreamCall)","1,000,000","32","900"
 "1","7","graph","2706100000","64","1100"
-'''
-KERNEL = "void inferno::cuda::stream_kernel<inferno::cuda::<unnamed>::Codec, (inferno::cuda::StreamMode)1>(inferno::cuda::StreamCall)"
-HAZARD = f'''========= COMPUTE-SANITIZER
-========= Error: Race reported between Write access at {KERNEL}+0x68f0
-=========     and Read access at {KERNEL}+0x7ef0 [180292 hazards]
-=========     and Read access at {KERNEL}+0x7f20 [185379 hazards]
-========= RACECHECK SUMMARY: 1 hazard displayed (2 errors, 0 warnings)
-'''
-CODE = '''		Function : _ZN7inferno4cuda13stream_kernelI5CodecEEvNS0_10StreamCallE
-        /*68f0*/              @!UPT UBLKCP [UR36], [UR4], UR8 ;  /* 0x0 */
-        /*7ef0*/                    LDS.128 R4, [R2] ;           /* 0x0 */
 '''
 
 
@@ -57,31 +45,32 @@ class Bytes(unittest.TestCase):
         self.assertEqual(self.verdict(3_500_000_000), 1)
 
 
-class Races(unittest.TestCase):
-    def verdict(self, log, code=CODE):
+class Sanitizers(unittest.TestCase):
+    def verdict(self, finding="", missing=""):
+        """Of the whole script, with a `compute-sanitizer` that finds something with one tool, and programs of which one is missing."""
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
-            (folder / "log").write_text(log)
-            (folder / "code").write_text(code)
-            tool = folder / "cuobjdump"
-            tool.write_text(f'#!/bin/sh\ncat "{folder}/code"\n')
-            tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
-            return subprocess.run([sys.executable, race_report.__file__, "program", folder / "log"], capture_output=True, text=True,
+            (folder / "racecheck").mkdir()
+            for program in ("ops_cuda_test", "parity_cuda_test", "racecheck/ops_cuda_test", "racecheck/parity_cuda_test", "compute-sanitizer"):
+                if program == missing:
+                    continue
+                path = folder / program
+                path.write_text("#!/bin/sh\necho '  Test'\n" if program != "compute-sanitizer" else
+                                f'#!/bin/sh\n[ "$1" = --tool ] && [ "$2" = "{finding}" ] && exit 9\necho fine\n')
+                path.chmod(path.stat().st_mode | stat.S_IXUSR)
+            return subprocess.run(["sh", HERE / "sanitize.sh", folder, folder / "logs"], capture_output=True, text=True,
                                   env={"PATH": f"{folder}:/usr/bin:/bin"}).returncode
 
-    def test_a_bulk_copy_is_named_and_nothing_more(self):
-        self.assertEqual(self.verdict(HAZARD), 0)
+    def test_nothing_found_is_success(self):
+        self.assertEqual(self.verdict(), 0)
 
-    def test_every_other_write_is_an_error(self):
-        self.assertNotEqual(self.verdict(HAZARD, CODE.replace("UBLKCP", "STS")), 0)
-        self.assertNotEqual(self.verdict(HAZARD.replace("0x68f0", "0x68e0")), 0)
-        self.assertNotEqual(self.verdict(HAZARD.replace("and Read", "and Write")), 0)
-        self.assertNotEqual(self.verdict(HAZARD.replace("stream_kernel<inferno::cuda::<unnamed>::Codec, (inferno::cuda::StreamMode)1>", "other", 1)), 0)
+    def test_whatever_a_tool_finds_is_an_error(self):
+        for tool in ("memcheck", "racecheck", "initcheck", "synccheck"):
+            self.assertEqual(self.verdict(finding=tool), 1, tool)
 
-    def test_what_is_not_understood_is_an_error(self):
-        self.assertNotEqual(self.verdict("killed\n"), 0)
-        self.assertNotEqual(self.verdict("========= RACECHECK SUMMARY: 3 hazards displayed (3 errors, 0 warnings)\n"), 0)
-        self.assertNotEqual(self.verdict(HAZARD + "[  FAILED  ] Ops.Test\n"), 0)
+    def test_a_missing_program_is_an_error(self):
+        for program in ("ops_cuda_test", "parity_cuda_test", "racecheck/ops_cuda_test", "racecheck/parity_cuda_test"):
+            self.assertEqual(self.verdict(missing=program), 1, program)
 
 
 if __name__ == "__main__":

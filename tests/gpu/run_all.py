@@ -115,7 +115,7 @@ def main():
     side_by_side.append(Job("generate", [sys.executable, HERE / "generate_test.py", inferno, shared], 240))
     more = arguments.more.split(",") if arguments.more else []
     if "sanitize" in more:
-        alone.append(Job("sanitize", ["sh", HERE / "sanitize.sh", find(arguments.programs, "ops_cuda_test").parent, logs / "sanitize"], 400))
+        alone.append(Job("sanitize", ["sh", HERE / "sanitize.sh", arguments.programs, logs / "sanitize"], 400))
     torch = [part.partition(":")[2] for part in more if part.startswith("torch")]
     if torch:
         script = HERE / "compare_torch.py" if (HERE / "compare_torch.py").exists() else PROJECT / "tools/compare_torch.py"

@@ -30,6 +30,17 @@ __device__ inline void arrive(Barrier* barrier) {
 #endif
 }
 
+// For a warp whose lanes are all done, behind __syncwarp: one lane arrives. racecheck knows an order only of
+// threads that arrive themselves; in a build for it all of them do.
+#ifdef INFERNO_EVERY_LANE_ARRIVES
+constexpr int warp_arrivals = 32;
+#else
+constexpr int warp_arrivals = 1;
+#endif
+__device__ inline void arrive_as_warp(Barrier* barrier, int lane) {
+  if (warp_arrivals > 1 || lane == 0) arrive(barrier);
+}
+
 // Arrives, and holds the phase open until so many bytes have come.
 __device__ inline void arrive_expecting(Barrier* barrier, std::uint32_t bytes) {
 #if __CUDA_ARCH__ >= 900

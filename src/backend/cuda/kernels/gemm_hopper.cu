@@ -73,9 +73,9 @@ __global__ void __launch_bounds__(threads, 1) gemm_hopper_kernel(const __grid_co
   if (threadIdx.x == 0) {
     for (int s = 0; s < stages; ++s) {
       start_barrier(ring.full(s), Filler<Gathers, Gated>::arrivals);
-      start_barrier(ring.empty(s), group_threads / 32);
+      start_barrier(ring.empty(s), group_threads / 32 * warp_arrivals);
     }
-    for (int g = 0; g < 2; ++g) start_barrier(ring.turn(g), group_threads / 32);
+    for (int g = 0; g < 2; ++g) start_barrier(ring.turn(g), group_threads / 32 * warp_arrivals);
     publish_barriers();
   }
   wait_for_previous();

@@ -178,7 +178,7 @@ class Multiplier {
       wait_for_groups<1>();
       release(before);
     }
-    if (threadIdx.x % 32 == 0) arrive(ring_.turn(1 - group_));
+    arrive_as_warp(ring_.turn(1 - group_), static_cast<int>(threadIdx.x) % 32);
     wait_for_groups<0>();
 #pragma unroll
     for (int half = 0; half < Halves; ++half) settle(sums[half]);
@@ -212,7 +212,7 @@ class Multiplier {
     group_closes();
   }
   __device__ void release(int stage) {
-    if (threadIdx.x % 32 == 0) arrive(ring_.empty(stage));
+    arrive_as_warp(ring_.empty(stage), static_cast<int>(threadIdx.x) % 32);
   }
 
   const Ring& ring_;

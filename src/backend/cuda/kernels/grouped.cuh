@@ -124,14 +124,6 @@ struct GroupedMultiplier {
   RingPlace place = {team}, tokens = {};
   int turn = 0;  // pairs of this team so far
 
-  // The team's sums are there: one waits for all, the others go on.
-  __device__ void sums_are_there(bool waits) const {
-    if (waits) {
-      asm volatile("bar.sync %0, 128;" ::"r"(1 + team) : "memory");
-    } else {
-      asm volatile("bar.arrive %0, 128;" ::"r"(1 + team) : "memory");
-    }
-  }
   __device__ int finisher_of(int pair_turn) const { return pair_turn % grouped_members; }
 
   using Piece = typename Codec::Piece;
@@ -180,7 +172,7 @@ struct GroupedMultiplier {
         add_chunk<Eights>(sums, pieces[i], from + 2 * i * grouped_members * Stage::chunk.cols);
       }
       __syncwarp();
-      if (lane == 0) arrive(room.empty + place.stage);
+      arrive_as_warp(room.empty + place.stage, lane);
       advance(place, call.shape.stages);
     }
   }
@@ -189,9 +181,9 @@ struct GroupedMultiplier {
   template <int Eights>
   __device__ bool join(float (&sums)[Eights][4]) {
     const int finisher = finisher_of(turn);
-    // What was there before has been read. A member may be a pair ahead of the others, hence no bar.sync.
-    if (turn > 0) wait(room.sums_read + team, static_cast<std::uint32_t>(turn - 1) & 1u);
-    ++turn;
+    const auto phase = static_cast<std::uint32_t>(turn++) & 1u;
+    // What was there before has been read: before the first pair, nothing was.
+    wait(room.sums_read + team, phase ^ 1u);
     float4* all = room.sums + team * (grouped_members - 1) * call.shape.eights * 32;
     const auto slot = [&](int from, int eight) {
       return all + ((from < finisher ? from : from - 1) * Eights + eight) * 32 + lane;
@@ -201,10 +193,11 @@ struct GroupedMultiplier {
       for (int i = 0; i < Eights; ++i) {
         *slot(member, i) = make_float4(sums[i][0], sums[i][1], sums[i][2], sums[i][3]);
       }
-      sums_are_there(false);
+      __syncwarp();
+      arrive_as_warp(room.sums_there + team, lane);
       return false;
     }
-    sums_are_there(true);
+    wait(room.sums_there + team, phase);
 #pragma unroll
     for (int i = 0; i < Eights; ++i) {
       const float4 own = make_float4(sums[i][0], sums[i][1], sums[i][2], sums[i][3]);
@@ -217,7 +210,7 @@ struct GroupedMultiplier {
       sums[i][0] = total.x, sums[i][1] = total.y, sums[i][2] = total.z, sums[i][3] = total.w;
     }
     __syncwarp();
-    if (lane == 0) arrive(room.sums_read + team);
+    arrive_as_warp(room.sums_read + team, lane);
     return true;
   }
 
@@ -290,7 +283,7 @@ struct GroupedMultiplier {
       if (join<Eights>(sums)) write<Eights>(sums, pass, rows, slab);
     }
     __syncwarp();
-    if (lane == 0) arrive(room.tokens_empty);
+    arrive_as_warp(room.tokens_empty, lane);
     tokens.advance(1);
   }
 
@@ -307,14 +300,21 @@ struct GroupedMultiplier {
   }
 };
 
+// How many say that a phase has ended. Copies do so themselves, behind one thread that expects them.
+__device__ inline int arrivals_at(const GroupedRoom& room, const Barrier* barrier) {
+  if (barrier >= room.sums_read) return warp_arrivals;
+  if (barrier >= room.sums_there) return (grouped_members - 1) * warp_arrivals;
+  if (barrier == room.tokens_empty) return grouped_warps * warp_arrivals;
+  const bool is_empty = barrier >= room.empty && barrier < room.tokens_full;
+  return is_empty ? grouped_members * warp_arrivals : 1;
+}
+
 __device__ inline void start_room(const GroupedCall& call, const GroupedRoom& room, int chunk_cols,
                                   int thread) {
   const GroupedShape& shape = call.shape;
   // A lane of every warp, each a few: lanes of one warp would start theirs one after another.
   for (int i = thread / 32; thread % 32 == 0 && i < GroupedRoom::barriers; i += grouped_warps + 2) {
-    const bool is_empty = i >= grouped_most_stages && i < 2 * grouped_most_stages;
-    const bool is_tokens_empty = room.full + i == room.tokens_empty;
-    start_barrier(room.full + i, is_empty ? grouped_members : is_tokens_empty ? grouped_warps : 1);
+    start_barrier(room.full + i, arrivals_at(room, room.full + i));
   }
   // Columns that no token has must be numbers: they are multiplied by zero.
   if (call.cols % chunk_cols != 0) {

@@ -66,12 +66,12 @@ struct GroupedCall {
 
 // Shared memory, front to back. Sums of a team's members wait there until one of them has read them.
 struct GroupedRoom {
-  Barrier *full, *empty, *tokens_full, *tokens_empty, *sums_read;
+  Barrier *full, *empty, *tokens_full, *tokens_empty, *sums_there, *sums_read;
   std::int32_t* share;  // first group, its first pair, last group, its end
   float4* sums;         // [team][member but one][eight][lane]
   std::byte *ring, *tokens;
 
-  static constexpr int barriers = 2 * grouped_most_stages + 2 + grouped_teams;
+  static constexpr int barriers = 2 * grouped_most_stages + 2 + 2 * grouped_teams;
   static constexpr int small_bytes = 8 * barriers + 16;
   __host__ __device__ static int sums_bytes(int eights) {
     return grouped_teams * (grouped_members - 1) * eights * 32 * 16;
@@ -85,7 +85,8 @@ struct GroupedRoom {
     empty = full + grouped_most_stages;
     tokens_full = empty + grouped_most_stages;
     tokens_empty = tokens_full + 1;
-    sums_read = tokens_empty + 1;
+    sums_there = tokens_empty + 1;
+    sums_read = sums_there + grouped_teams;
     share = reinterpret_cast<std::int32_t*>(sums_read + grouped_teams);
     sums = reinterpret_cast<float4*>(start + small_bytes);
     tokens = start + small_bytes + sums_bytes(shape.eights);

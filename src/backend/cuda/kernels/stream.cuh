@@ -55,7 +55,7 @@ struct StreamWarp {
     wait(room.full + at.stage, at.parity);
     if (count > 0) sums.add({stage, shape.part_bytes(), count}, in, lane);
     __syncwarp();
-    if (lane == 0) arrive(room.empty + at.stage);
+    arrive_as_warp(room.empty + at.stage, lane);
     at.advance(shape.stages);
   }
 
@@ -130,7 +130,7 @@ __device__ void prepare(const StreamCall& call, const StreamRoom& room, StreamWa
     if (lane == 0) *room.inverse = inverse;
   }
   sync_multipliers();
-  if (mode == StreamMode::experts && thread < stream_writers) experts_are_chosen(/*waits=*/true);
+  if (mode == StreamMode::experts && thread < stream_writers) wait(room.routed, 0);
   if (blockIdx.x != 0) return;
   if (mode == StreamMode::add && call.undecided != nullptr && thread < stream_most_active) {
     __stcg(call.undecided + thread, -1);
@@ -145,7 +145,8 @@ __device__ void multiply_warps(const StreamCall& call, const StreamRoom& room, c
   if (thread < 32) {
     if (thread == 0) {
       start_barrier(room.begun, 1);
-      start_barriers(room.empty, call.shape.stages, stream_warps);
+      if (mode == StreamMode::experts) start_barrier(room.routed, warp_arrivals);
+      start_barriers(room.empty, call.shape.stages, stream_warps * warp_arrivals);
     }
     __syncwarp();
     ring_may_be_filled(/*waits=*/false);
@@ -212,7 +213,7 @@ __device__ void fill_ring(const StreamCall& call, const StreamRoom& room, const 
     chosen = room.chosen;
     if (lane == 0) *room.inverse = inverse;
     __syncwarp();
-    experts_are_chosen(/*waits=*/false);
+    arrive_as_warp(room.routed, lane);
     if (blockIdx.x == gridDim.x - 1) router.publish(choice);  // the block that has least to do
     let_next_start();
   } else if constexpr (mode == StreamMode::combine) {

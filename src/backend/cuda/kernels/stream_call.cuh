@@ -84,7 +84,7 @@ struct StreamCall {
 // Shared memory, front to back. Inputs take two bytes each; `factors` and `sums` belong to blocks of 32.
 // Two batches' sums take turns in `reduced`.
 struct StreamRoom {
-  Barrier *full, *empty, *begun;  // begun: the kernel before has ended
+  Barrier *full, *empty, *begun, *routed;  // begun: the kernel before has ended; routed: experts are chosen
   float *reduced, *squares, *scaled, *inverse, *factors, *sums;
   std::int32_t* chosen;   // twice: the warp that copies knows them earlier
   std::byte *zeros, *in;  // zeros: 32 bytes of them
@@ -94,16 +94,18 @@ struct StreamRoom {
   static constexpr int warp_floats = batch_rows + 4;  // warps write to other banks
   static constexpr int batch_floats = stream_warps * warp_floats;
   static constexpr int small_floats = stream_warps + 1 + stream_router_rows + 16;
-  static constexpr int behind_ring = 2048;  // bytes that codecs may read, and multiply by zero
+  // Bytes that codecs may read, and multiply by zero.
+  static constexpr int behind_input = 128, behind_ring = 2048;
   __host__ __device__ static int fixed_bytes(int inputs) {
     const int floats = 2 * batch_floats + small_floats + 2 * stream_most_active + inputs / 16;
-    return ((2 * stream_most_stages + 2) * 8 + 4 * floats + 2 * inputs + 127) / 128 * 128;
+    return ((2 * stream_most_stages + 2) * 8 + 4 * floats + 2 * inputs + behind_input + 127) / 128 * 128;
   }
   __device__ StreamRoom(std::byte* start, int inputs) {
     full = reinterpret_cast<Barrier*>(start);
     empty = full + stream_most_stages;
     begun = empty + stream_most_stages;
-    reduced = reinterpret_cast<float*>(begun + 2);
+    routed = begun + 1;
+    reduced = reinterpret_cast<float*>(routed + 1);
     zeros = reinterpret_cast<std::byte*>(reduced + 2 * batch_floats);
     inverse = reduced + 2 * batch_floats + 8;
     squares = inverse + 8;
@@ -169,12 +171,5 @@ __device__ inline void ring_is_ready(bool waits) {
 // For the warps that write results; gated ones have so few rows.
 constexpr int stream_writers = 64;
 static_assert(stream_batch * tiles::tile_rows <= stream_writers);
-__device__ inline void experts_are_chosen(bool waits) {
-  if (waits) {
-    asm volatile("bar.sync 3, %0;" ::"n"(stream_writers + 32) : "memory");
-  } else {
-    asm volatile("bar.arrive 3, %0;" ::"n"(stream_writers + 32) : "memory");
-  }
-}
 
 }  // namespace inferno::cuda

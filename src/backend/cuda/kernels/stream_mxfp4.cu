@@ -33,15 +33,17 @@ __device__ inline float scaled(float first, float second, const std::byte* expon
 
 constexpr int bytes = tiles::chunk_of(WeightFormat::mxfp4).bytes;
 
-template <int Each>
+// A stage ends behind its chunks, and what is behind it may be on its way: missing chunks are the last one.
+template <int Each, bool Full>
 struct CodePieces {
   uint2 first[Each], second[Each];
   __device__ CodePieces(const StreamPiece& piece, int lane) {
     const std::byte* from = piece.data + 8 * lane;
 #pragma unroll
     for (int i = 0; i < Each; ++i) {
-      first[i] = *reinterpret_cast<const uint2*>(from + i * bytes);
-      second[i] = *reinterpret_cast<const uint2*>(from + piece.to_second + i * bytes);
+      const int at = (Full ? i : min(i, piece.chunks - 1)) * bytes;
+      first[i] = *reinterpret_cast<const uint2*>(from + at);
+      second[i] = *reinterpret_cast<const uint2*>(from + piece.to_second + at);
     }
   }
 };
@@ -56,7 +58,7 @@ __device__ inline float2 factors_of(const StreamRoom& room, int chunk, bool exis
 }
 
 // Two tiles, one input: the eight columns are the blocks of four chunks, lane (g, t) keeps those of chunk t.
-template <int Each>
+template <int Each, bool Full>
 struct PairSums {
   struct Inputs {
     uint4 x[2];
@@ -70,7 +72,7 @@ struct PairSums {
   float2 sums = {};
   __device__ float2 rows(int) const { return sums; }
   __device__ void add(const StreamPiece& piece, const Inputs& in, int lane) {
-    const CodePieces<Each> codes(piece, lane);
+    const CodePieces<Each, Full> codes(piece, lane);
     const int t = lane % 4;
     float4 own = {};
 #pragma unroll
@@ -87,7 +89,7 @@ struct PairSums {
 
 // Two tiles, an input each: columns 0 to 3 are the blocks of two chunks of the first input, columns 4 to 7
 // those of the second. Lane (g, t) keeps those of one chunk of two: of the first tile where t < 2.
-template <int Each>
+template <int Each, bool Full>
 struct ExpertSums {
   static constexpr int twos = (Each + 1) / 2;
   struct Inputs {
@@ -108,7 +110,7 @@ struct ExpertSums {
     return lane % 4 < 2 ? make_float2(sum, 0.0f) : make_float2(0.0f, sum);
   }
   __device__ void add(const StreamPiece& piece, const Inputs& in, int lane) {
-    const CodePieces<Each> codes(piece, lane);
+    const CodePieces<Each, Full> codes(piece, lane);
     const int t = lane % 4;
     const std::byte* exponents =
         piece.data + (t < 2 ? 0 : piece.to_second) + tiles::exponent_mxfp4(lane / 4, 0);
@@ -126,19 +128,23 @@ struct ExpertSums {
   }
 };
 
-template <int Each, bool OnePart>
+// Full: every warp has that many chunks of the one part that there is.
+template <int Each, bool Full>
 struct Codec {
   static constexpr InputForm form = InputForm::f16;
-  static constexpr bool whole = false, one_part = OnePart;
+  static constexpr bool whole = false, one_part = Full;
   template <bool experts>
-  using Sums = std::conditional_t<experts, ExpertSums<Each>, PairSums<Each>>;
+  using Sums = std::conditional_t<experts, ExpertSums<Each, Full>, PairSums<Each, Full>>;
 };
+
+bool is_usual(const StreamShape& shape) {  // 2,880 columns
+  return shape.parts == 1 && shape.each == 3 && shape.chunks == 3 * stream_warps;
+}
 
 }  // namespace
 
 void stream_mxfp4(const Queue& queue, const StreamCall& call, StreamMode mode, int blocks, int shared) {
-  const bool usual = call.shape.each == 3 && call.shape.parts == 1;  // 2,880 columns
-  const auto start = usual ? start_stream<Codec<3, true>> : start_stream<Codec<4, false>>;
+  const auto start = is_usual(call.shape) ? start_stream<Codec<3, true>> : start_stream<Codec<4, false>>;
   start(queue, call, mode, blocks, shared);
 }
 
