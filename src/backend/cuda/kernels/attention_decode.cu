@@ -227,7 +227,10 @@ bool runs_in_clusters(unsigned blocks) {
   config.numAttrs = 1;
   int clusters = 0;
   const auto kernel = decode_kernel<Dim, true>;
-  const bool answered = cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess;
+  // More than eight are not for every device.
+  const bool answered =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess &&
+      cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess;
   if (!answered) cudaGetLastError();  // no clusters here is no error
   return answered && clusters > 0;
 }

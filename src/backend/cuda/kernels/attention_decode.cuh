@@ -11,7 +11,7 @@
 
 namespace inferno::cuda::decode {
 
-constexpr int warps = 4, most_heads = 8, most_cluster = 8, most_clusters = 8;
+constexpr int warps = 4, most_heads = 8, most_cluster = 16, most_clusters = 8;
 constexpr float log2_e = 1.4426950408889634f;
 
 struct DecodeCall {
