@@ -15,7 +15,8 @@ namespace {
 constexpr std::int64_t few_choices = 64;
 constexpr int plain_tokens = 8;
 constexpr int smallest_group = 8;
-constexpr int grouped_choices = 32;  // for each expert; with more, decoding them all first is faster
+// Choices for each expert: with more, gemm is faster, even where all weights must be decoded for it.
+constexpr int grouped_choices = 32, grouped_choices_decoded = 128;
 
 std::vector<WeightView> views(const Linear& weights) {
   std::vector<WeightView> out;
@@ -157,8 +158,9 @@ void Products::mix_few(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeigh
 // again.
 int Products::group_for(const MoeMlp& spec, const MoeWeights& weights, const Mixture& mixture) const {
   const std::vector<WeightView> up = views(weights.gate_up), down = views(weights.down);
-  if (!spec.activation.gated || down.size() != 1 || mixture.choices > grouped_choices * spec.experts)
-    return 0;
+  const bool decodes = up.front().format != WeightFormat::bf16;
+  const std::int64_t most = (decodes ? grouped_choices_decoded : grouped_choices) * spec.experts;
+  if (!spec.activation.gated || down.size() != 1 || mixture.choices > most) return 0;
   const double mean = static_cast<double>(mixture.choices) / spec.experts;
   const auto usual = static_cast<int>(std::ceil(mean + 2.5 * std::sqrt(mean)));
   return grouped_tokens(queue_, up, down.front(), spec.hidden, std::min(usual, mixture.logits.rows));

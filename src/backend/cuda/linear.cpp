@@ -1,5 +1,5 @@
-// linear: few tokens are bound by reading weights (gemv), many by arithmetic (gemm, on weights decoded to
-// bf16 first where they are not bf16). Whatever neither takes, linear_generic does.
+// linear: few tokens are bound by reading weights (grouped, gemv), many by arithmetic (gemm, on weights
+// decoded to bf16 first where they are not bf16). Whatever neither takes, linear_generic does.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ enum class Few { none, gemv, grouped };
 Few few_for(const Queue& queue, const WeightView& weight, Matrix out, Matrix in) {
   if (in.dtype != DType::bf16) return Few::none;
   const bool fills = weight.format == WeightFormat::bf16 && weight.rows >= gemm_rows * queue.multiprocessors;
-  const bool grouped = out.rows > gemv_most_tokens && out.rows <= (fills ? one_group : grouped_most);
+  const bool grouped = out.rows > 1 && out.rows <= (fills ? one_group : grouped_most);
   if (grouped && grouped_takes(queue, weight, out)) return Few::grouped;
   if (fills && out.rows > one_group && queue.warp_groups) return Few::none;
   return out.rows <= gemv_tokens && has_gemv(weight) ? Few::gemv : Few::none;
@@ -95,13 +95,17 @@ void Products::linear(Matrix out, Matrix in, const Linear& weights) {
   }
 }
 
-// Gate and up rows of the same elements in one block, so that only their result is written.
+// Gate and up rows of the same elements in one block, so that only their result is written. Weights that take
+// long to decode are better decoded once for all tokens, by linear().
 void Products::linear_activated(Matrix out, Matrix wide, Matrix in, const Linear& weights,
                                 const ActivationSpec& activation) {
   std::vector<WeightView> parts;
   for (const Weight* weight : weights.parts) parts.push_back(view(*weight));
+  const WeightFormat format = parts.front().format;
+  const bool shares = (format == WeightFormat::q4_k || format == WeightFormat::mxfp4) &&
+                      few_for(queue_, parts.front(), wide, in) == Few::grouped;
   const bool fits = in.dtype == DType::bf16 && out.rows <= gemv_most_tokens && out.rows > 0 &&
-                    activation.gated && gemv_takes_gated(parts, out.cols);
+                    activation.gated && !shares && gemv_takes_gated(parts, out.cols);
   if (fits && single_.takes(in, parts.front())) {
     stream_gated(queue_, parts, out, single_.input(in), bias_of(weights), activation);
     return;
@@ -134,7 +138,7 @@ std::string product_name(const Queue& queue, WeightFormat format, int tokens, DT
       .format = format, .layout = fast_layout(format), .rows = 256, .cols = 256, .rows_between = 256};
   if (tokens == 1 && has_stream(queue, typical, 1)) return fmt::format("stream_{}, bf16", name_of(format));
   const Matrix out = {nullptr, DType::f32, tokens, typical.rows};
-  if (tokens > gemv_most_tokens && tokens <= grouped_most && grouped_takes(queue, typical, out)) {
+  if (tokens > 1 && tokens <= grouped_most && grouped_takes(queue, typical, out)) {
     return fmt::format("grouped_{}, bf16", name_of(format));
   }
   if (tokens <= gemv_tokens && has_gemv(typical)) return fmt::format("gemv_{}, bf16", name_of(format));

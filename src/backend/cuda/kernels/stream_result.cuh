@@ -113,7 +113,7 @@ __device__ float write_result(const StreamCall& call, const StreamRoom& room, co
 // This block's rows are neighbouring columns of the router: a thread's share of them, asked for early and
 // looked at late.
 struct RouterColumns {
-  static constexpr int most = 6;
+  static constexpr int most = 8;
   std::uint32_t words[most] = {};
   float weights[most] = {};
 
