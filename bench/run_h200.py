@@ -132,7 +132,8 @@ def main():
     parser.add_argument("--limit", type=float, default=90, help="seconds for each command")
     parser.add_argument("--out", type=pathlib.Path, default=PROJECT / "bench/results/h200.json")
     parser.add_argument("--folder", default="/dev/shm/inferno-bench", help="for the files whose loading is timed")
-    parser.add_argument("--tokenizer", default=PROJECT / "tests/data/models/gpt_oss", help="a folder with tokenizer files, for loading")
+    parser.add_argument("--tokenizer", default=PROJECT.parent / "shared/reference/tokenizers/gpt-oss",
+                        help="a folder with gpt-oss's tokenizer files, for loading")
     parser.add_argument("--strict", action="store_true")
     arguments = parser.parse_args()
     begin, report = time.time(), Report(arguments.out, arguments.inferno)
