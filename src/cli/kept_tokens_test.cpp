@@ -20,6 +20,7 @@ class Pairs : public Tokenizer {
     return std::nullopt;
   }
   int size() const override { return static_cast<int>(pieces_.size()); }
+  void pad_to(int) override {}
   std::optional<TokenId> bos() const override { return std::nullopt; }
   std::span<const TokenId> end_tokens() const override { return {}; }
 

@@ -47,7 +47,8 @@ Conversation conversation_of(const TextRequest& request) {
 }
 
 std::unique_ptr<Engine> start_engine(const fs::path& path, const std::string& name,
-                                     const TextModelOptions& options, std::string& architecture) {
+                                     const TextModelOptions& options, Tokenizer& tokenizer,
+                                     std::string& architecture) {
   const EngineOptions engine = {.max_sequences = options.parallel, .deterministic = options.deterministic};
   auto backend = make_backend(options.device);
   auto meter = std::make_unique<LoadMeter>(name);
@@ -63,6 +64,7 @@ std::unique_ptr<Engine> start_engine(const fs::path& path, const std::string& na
   meter.reset();
   if (options.verbose) print_load_report(model.report, took.count());
   for (const std::string& note : model.report.notes) fmt::print(stderr, "note: {}\n", printable(note));
+  tokenizer.pad_to(model.decoder->spec().vocab);
   return std::make_unique<Engine>(std::move(backend), std::move(model.decoder), engine);
 }
 
@@ -93,7 +95,7 @@ TextModel::TextModel(const fs::path& path, std::string name, const TextModelOpti
       fs::is_directory(path_) ? read_generation_config(path_) : GenerationConfig{};
   makers_settings_ = settings_of(config);
   end_tokens_ = end_tokens(*tokenizer_, config);
-  engine_ = start_engine(path_, name_, options, architecture_);
+  engine_ = start_engine(path_, name_, options, *tokenizer_, architecture_);
   load_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 

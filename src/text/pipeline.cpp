@@ -43,6 +43,7 @@ class Pipeline final : public Tokenizer {
   bool is_special(TokenId token) const override;
   std::optional<TokenId> special(std::string_view text) const override;
   int size() const override { return parts_.bytes.size(); }
+  void pad_to(int vocab) override { padded_ = vocab; }
   std::optional<TokenId> bos() const override { return parts_.bos; }
   std::span<const TokenId> end_tokens() const override { return parts_.end_tokens; }
 
@@ -59,6 +60,7 @@ class Pipeline final : public Tokenizer {
   AddedTokenMatcher normalized_;  // looked for after normalization
   std::unordered_map<std::string, TokenId> by_text_;
   std::vector<bool> is_special_;
+  int padded_ = 0;  // holes up to here
 };
 
 Pipeline::Pipeline(TokenizerParts parts) : parts_(std::move(parts)) {
@@ -165,6 +167,7 @@ std::vector<TokenId> Pipeline::add_special(std::vector<TokenId> ids) const {
 }
 
 std::string_view Pipeline::bytes(TokenId token) const {
+  if (token >= size() && token < padded_) return {};
   if (token < 0 || token >= size()) {
     fail(ErrorKind::invalid_request, fmt::format("token {}: the vocabulary ends at {}", token, size() - 1));
   }

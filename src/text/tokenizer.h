@@ -68,6 +68,9 @@ class Tokenizer {
   virtual std::optional<TokenId> special(std::string_view text) const = 0;
   // One more than the largest id.
   virtual int size() const = 0;
+  // From now on ids below `vocab` that are not among the tokenizer's own are holes: models often have more
+  // rows than there are tokens, and may draw one of them.
+  virtual void pad_to(int vocab) = 0;
   virtual std::optional<TokenId> bos() const = 0;
   // Every token that ends a reply, the main one first; empty when the files name none.
   virtual std::span<const TokenId> end_tokens() const = 0;

@@ -182,5 +182,14 @@ TEST(TokenizerJson, HolesInTheVocabularyAreEmpty) {
   EXPECT_EQ(tokenizer->decode(std::vector<TokenId>{280}), "");
 }
 
+TEST(TokenizerJson, RowsOfTheModelThatAreNoTokensAreEmpty) {
+  const auto tokenizer = make();
+  tokenizer->pad_to(300);
+  EXPECT_EQ(tokenizer->size(), 261);
+  EXPECT_EQ(tokenizer->decode(std::vector<TokenId>{259, 299, 260}), "hello hello");
+  EXPECT_FALSE(tokenizer->is_special(299));
+  EXPECT_THROW(tokenizer->decode(std::vector<TokenId>{300}), Error);
+}
+
 }  // namespace
 }  // namespace inferno

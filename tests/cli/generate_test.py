@@ -161,6 +161,12 @@ class Results(Scene):
         answer = result("Hello", "-m", models.LLAMA, "-n", "2", "--ignore-eos", "--logit-bias", "300=100", "--logprobs", "0")
         self.assertEqual([token["id"] for token in answer["logprobs"]["content"]], [300, 300])
 
+    def test_have_no_text_where_the_model_has_more_rows_than_tokens(self):
+        folder = models.padded_model(self.path / "models/padded", tokens=300)
+        answer = result("Hello", "-m", folder, "-n", "2", "--ignore-eos", "--logit-bias", "400=100", "--logprobs", "0")
+        self.assertEqual([token["id"] for token in answer["logprobs"]["content"]], [400, 400])
+        self.assertEqual((answer["text"], answer["completion_tokens"]), ("", 2))
+
     def test_go_to_a_file(self):
         run("Hello", "-m", models.LLAMA, "-n", "2", *GREEDY, "-o", self.path / "out.txt")
         self.assertGreater((self.path / "out.txt").stat().st_size, 0)

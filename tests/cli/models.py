@@ -29,6 +29,19 @@ def completion_model(folder):
     return pathlib.Path(folder)
 
 
+def padded_model(folder, tokens):
+    """A tiny random model whose tokenizer has fewer tokens than its output has rows, as Qwen's and Phi's have."""
+    folder = completion_model(folder)
+    file = folder / "tokenizer.json"
+    tokenizer = json.loads(file.read_text())
+    vocabulary = {text: token for text, token in tokenizer["model"]["vocab"].items() if token < tokens}
+    tokenizer["model"]["vocab"] = vocabulary
+    tokenizer["model"]["merges"] = [pair for pair in tokenizer["model"]["merges"] if "".join(pair) in vocabulary]
+    file.unlink()
+    file.write_text(json.dumps(tokenizer))
+    return folder
+
+
 def stories():
     """[(prompt, text that greedy decoding writes after it)] of the real model, or None without it."""
     if not STORIES.exists():
