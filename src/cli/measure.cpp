@@ -53,7 +53,7 @@ double Measurement::deviation() const {
   return std::sqrt(std::max(0.0, (squares - sum * sum / n) / (n - 1)));
 }
 
-Measurer::Measurer(Decoder& decoder, Backend& backend, int batch, int context)
+Measurer::Measurer(Decoder& decoder, Backend& backend, int batch, int context, const Sampling& sampling)
     : decoder_(decoder),
       backend_(backend),
       batch_(batch),
@@ -66,7 +66,7 @@ Measurer::Measurer(Decoder& decoder, Backend& backend, int batch, int context)
                 .blocks_per_sequence = blocks_for(context, block_size)},
                static_cast<int>(window_groups(decoder.spec()).size()), block_size),
       next_(static_cast<std::size_t>(batch)) {
-  allocate_sampling();
+  allocate_sampling(sampling);
   const int each = blocks_for(context, block_size);
   for (int sequence = 0; sequence < batch; ++sequence) {
     std::vector<int>& blocks = blocks_.emplace_back(static_cast<std::size_t>(each));
@@ -74,16 +74,17 @@ Measurer::Measurer(Decoder& decoder, Backend& backend, int batch, int context)
   }
 }
 
-void Measurer::allocate_sampling() {
+void Measurer::allocate_sampling(const Sampling& sampling) {
   const auto integers = [&](int rows, int cols) {
     Matrix m = {nullptr, DType::i32, rows, cols};
     m.data = memory_.emplace_back(backend_.allocate(m.bytes(), "sampling")).data();
     return m;
   };
-  const std::vector<SamplingRow> greedy(static_cast<std::size_t>(batch_));
+  const std::vector<SamplingRow> settings(static_cast<std::size_t>(batch_),
+                                          SamplingState(sampling, 0, {}).row());
   sampling_ = {.rows = integers(batch_, sizeof(SamplingRow) / 4), .lists = integers(1, 2)};
   drawn_ = integers(batch_, sample_columns(0));
-  backend_.upload(sampling_.rows, std::as_bytes(std::span(greedy)));
+  backend_.upload(sampling_.rows, std::as_bytes(std::span(settings)));
 }
 
 void Measurer::step(std::span<const std::vector<TokenId>> inputs, int start, bool wants_logits) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/sampler.h"
 #include "model/kv_cache.h"
 #include "model/load.h"
 #include "model/step.h"
@@ -21,11 +22,11 @@ struct Measurement {
   double deviation() const;  // of tokens per second between runs
 };
 
-// Runs `batch` sequences through a decoder. Decoding picks the best token on the device and reads it back
-// each step, as a real generation would.
+// Runs `batch` sequences through a decoder. Decoding draws a token on the device and reads it back each step,
+// as a real generation would.
 class Measurer {
  public:
-  Measurer(Decoder& decoder, Backend& backend, int batch, int context);
+  Measurer(Decoder& decoder, Backend& backend, int batch, int context, const Sampling& sampling);
 
   Measurement prompt(int tokens, int repeat);
   // The last token of such a generation once more, for a profiler.
@@ -34,7 +35,7 @@ class Measurer {
   Measurement generate(int tokens, int depth, int repeat, double weight_bytes);
 
  private:
-  void allocate_sampling();
+  void allocate_sampling(const Sampling& sampling);
   void prefill(int tokens);
   void step(std::span<const std::vector<TokenId>> inputs, int start, bool wants_logits);
   void decode(int tokens, int start);

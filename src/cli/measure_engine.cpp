@@ -24,8 +24,9 @@ void read_to_end(TokenStream& stream) {
 }  // namespace
 
 EngineMeasurer::EngineMeasurer(std::unique_ptr<Backend> backend, std::unique_ptr<Decoder> decoder,
-                               int most_streams)
+                               int most_streams, Sampling sampling)
     : vocab_(decoder->spec().vocab),
+      sampling_(std::move(sampling)),
       engine_(std::move(backend), std::move(decoder), options_for(most_streams)) {}
 
 double EngineMeasurer::run(int streams, int tokens) {
@@ -34,7 +35,7 @@ double EngineMeasurer::run(int streams, int tokens) {
     GenerationRequest request;
     request.prompt = {(i * 7919 + 1) % vocab_};
     request.max_tokens = tokens + 1;
-    request.sampling.temperature = 0.0f;
+    request.sampling = sampling_;
     open.push_back(engine_.submit(std::move(request)));
   }
   for (const auto& stream : open) stream->next(std::chrono::hours(1));  // the first token of each

@@ -11,15 +11,17 @@ namespace inferno {
 
 class EngineMeasurer {
  public:
-  EngineMeasurer(std::unique_ptr<Backend> backend, std::unique_ptr<Decoder> decoder, int most_streams);
+  EngineMeasurer(std::unique_ptr<Backend> backend, std::unique_ptr<Decoder> decoder, int most_streams,
+                 Sampling sampling);
 
-  // Greedy, from a prompt of one token. The clock starts with the first token of each run.
+  // From a prompt of one token. The clock starts with the first token of each run.
   Measurement generate(int streams, int tokens, int repeat, double weight_bytes);
 
  private:
   double run(int streams, int tokens);
 
   int vocab_;
+  Sampling sampling_;
   Engine engine_;
 };
 

@@ -73,6 +73,13 @@ class Results(Scene):
         self.assertEqual((found["model"], found["weights"]), ("gpt2", "q8_0"))
         self.assertTrue(found["command"].startswith("inferno bench --shape gpt2 --weights q8_0 "))
 
+    def test_say_how_tokens_are_drawn(self):
+        drawn = ("--temperature", "0.8", "--top-k", "40", "--top-p", "0.5")
+        found = json.loads(bench("-o", "json", "--engine", "-n", "2", *drawn).stdout)
+        self.assertIn(" --engine --temperature 0.8 --top-k 40 --top-p 0.5 --device", found["command"])
+        self.assertNotIn("--temperature", self.found["command"])
+        self.assertIn(b"--top-p", bench("--top-p", "2", code=2).stderr)
+
 
 class ShapeCheckpoint(Scene):
     def make(self, name, *more):

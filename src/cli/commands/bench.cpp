@@ -38,6 +38,7 @@ struct BenchOptions {
   std::vector<int> prompts = {512}, generate = {128}, depths = {0}, batches = {1};
   int repeat = 3;
   float router_skew = 0.0f;
+  Sampling sampling;
   bool engine = false, verbose = false, profile = false;
   DeviceOptions device;
 };
@@ -89,6 +90,10 @@ std::string command_of(const BenchOptions& options, const BenchReport& report) {
                      fmt::join(options.depths, ","), fmt::join(options.batches, ","), options.repeat);
   if (options.engine) out += " --engine";
   if (options.router_skew > 0.0f) out += fmt::format(" --router-skew {}", options.router_skew);
+  const Sampling& sampling = options.sampling;
+  if (sampling.temperature > 0.0f) out += fmt::format(" --temperature {}", sampling.temperature);
+  if (sampling.top_k > 0) out += fmt::format(" --top-k {}", sampling.top_k);
+  if (sampling.top_p < 1.0f) out += fmt::format(" --top-p {}", sampling.top_p);
   out += fmt::format(" --device {}", options.device.device);
   if (options.device.threads > 0) out += fmt::format(" --threads {}", options.device.threads);
   return out;
@@ -98,7 +103,7 @@ void measure(const BenchOptions& options, Decoder& decoder, Backend& backend, co
              BenchReport& report) {
   const int context = decoder.limits().context;
   for (const int batch : options.batches) {
-    Measurer measurer(decoder, backend, batch, context);
+    Measurer measurer(decoder, backend, batch, context, options.sampling);
     for (const int tokens : options.prompts) {
       if (tokens > 0) report.rows.push_back(measurer.prompt(tokens, options.repeat));
     }
@@ -128,7 +133,8 @@ int most_tokens(const DeviceInfo& device) {
 // The same through the engine: as many streams as the batch, submitted together.
 void measure_engine(const BenchOptions& options, std::unique_ptr<Backend> backend, LoadedModel model,
                     BenchReport& report) {
-  EngineMeasurer measurer(std::move(backend), std::move(model.decoder), longest(options.batches));
+  EngineMeasurer measurer(std::move(backend), std::move(model.decoder), longest(options.batches),
+                          options.sampling);
   for (const int batch : options.batches) {
     for (const int tokens : options.generate) {
       if (tokens == 0) continue;
@@ -183,11 +189,25 @@ void run(const BenchOptions& options) {
   fmt::print("{}", print(report));
 }
 
+// Random weights make every token as likely as the others, which is the most work there can be.
+void add_sampling_options(CLI::App& command, Sampling& sampling) {
+  command.add_option("--temperature", sampling.temperature, "draw tokens; 0 takes the likeliest")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
+  command.add_option("--top-k", sampling.top_k, "of the likeliest so many; 0: of all")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
+  command.add_option("--top-p", sampling.top_p, "of the likeliest that have this share together")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+}
+
 }  // namespace
 
 void bench(CLI::App& app) {
   CLI::App* command = app.add_subcommand("bench", "Measure how fast a model runs on this machine");
   const auto options = std::make_shared<BenchOptions>();
+  options->sampling.temperature = 0.0f;
   CLI::Option* model = add_model_argument(*command, options->model);
   std::vector<std::string_view> names;
   for (const Shape& shape : shapes()) names.push_back(shape.name);
@@ -213,6 +233,7 @@ void bench(CLI::App& app) {
                    "with --shape: standard deviation of router biases; at 2 a few experts take most tokens")
       ->check(CLI::Range(0.0, 100.0))
       ->needs(shape);
+  add_sampling_options(*command, options->sampling);
   command->add_flag("--profile", options->profile,
                     "after each generation one more token, for `ncu --profile-from-start off`");
   command->add_flag("--engine", options->engine,
