@@ -183,8 +183,9 @@ struct Cut {
 };
 
 // How many blocks share a context, by what was fastest: no more than two for each multiprocessor, or four
-// before one block has a whole context to itself. Fixed for a shape and a table's size, so that a recorded
-// graph stays valid while sequences grow; blocks without a stretch end at once.
+// before one block has a whole context to itself, or one before more than eight share it. Fixed for a shape
+// and a table's size, so that a recorded graph stays valid while sequences grow; blocks without a stretch end
+// at once.
 Cut cut_for(const Queue& queue, const AttentionCall& call, std::int64_t blocks, std::int64_t most) {
   const std::int64_t capacity = std::int64_t{call.group.block_table.cols} * call.step.block_size;
   const std::int64_t longest =
@@ -193,7 +194,10 @@ Cut cut_for(const Queue& queue, const AttentionCall& call, std::int64_t blocks, 
   const std::int64_t processors = queue.multiprocessors;
   Cut cut;
   while (2 * cut.splits <= most && cut.splits * pass < longest &&
-         2 * cut.splits * blocks <= (cut.splits == 1 ? 4 : 2) * processors) {
+         2 * cut.splits * blocks <= (cut.splits == 1  ? 4
+                                     : cut.splits < 8 ? 2
+                                                      : 1) *
+                                        processors) {
     cut.splits *= 2;
   }
   if (cut.splits == 1) return cut;
