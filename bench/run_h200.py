@@ -9,6 +9,7 @@ Writes JSON (bench/results/h200.json unless told otherwise), which holds the com
 import argparse
 import datetime
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -106,6 +107,10 @@ def load(inferno, arguments, report):
     folder = pathlib.Path(arguments.folder)
     maker = next(path for path in (PROJECT / "tools/make_shape_checkpoint.py", pathlib.Path(__file__).with_name("make_shape_checkpoint.py"))
                  if path.exists())
+    if not (arguments.tokenizer / "tokenizer.json").exists():
+        report.failures += 1
+        print(f"FAILED load: {arguments.tokenizer} has no tokenizer.json; --tokenizer FOLDER names another", flush=True)
+        return
     try:
         begin = time.time()
         subprocess.run([sys.executable, maker, folder, "--tokenizer", arguments.tokenizer], check=True, timeout=90)
@@ -132,8 +137,8 @@ def main():
     parser.add_argument("--limit", type=float, default=90, help="seconds for each command")
     parser.add_argument("--out", type=pathlib.Path, default=PROJECT / "bench/results/h200.json")
     parser.add_argument("--folder", default="/dev/shm/inferno-bench", help="for the files whose loading is timed")
-    parser.add_argument("--tokenizer", default=PROJECT.parent / "shared/reference/tokenizers/gpt-oss",
-                        help="a folder with gpt-oss's tokenizer files, for loading")
+    parser.add_argument("--tokenizer", type=pathlib.Path, help="a folder with gpt-oss's tokenizer files, for loading",
+                        default=pathlib.Path(os.environ.get("INFERNO_SHARED", PROJECT.parent / "shared")) / "reference/tokenizers/gpt-oss")
     parser.add_argument("--strict", action="store_true")
     arguments = parser.parse_args()
     begin, report = time.time(), Report(arguments.out, arguments.inferno)

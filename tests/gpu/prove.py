@@ -64,7 +64,8 @@ def main():
     arguments = parser.parse_args()
     run_all.restore_copies(arguments.programs, arguments.source)
     packed = arguments.programs / "tokenizer"
-    tokenizer = arguments.tokenizer or (packed if packed.is_dir() else arguments.source.parent / "shared/reference/tokenizers/gpt-oss")
+    shared = pathlib.Path(os.environ.get("INFERNO_SHARED", arguments.source.parent / "shared"))
+    tokenizer = arguments.tokenizer or (packed if packed.is_dir() else shared / "reference/tokenizers/gpt-oss")
     arguments.out.mkdir(parents=True, exist_ok=True)
     todo = commands(arguments.programs.resolve(), arguments.out.resolve(), tokenizer.resolve())
     os.environ["PYTHONUNBUFFERED"] = "1"

@@ -46,8 +46,9 @@ class Bytes(unittest.TestCase):
 
 
 class Sanitizers(unittest.TestCase):
-    def verdict(self, finding="", missing=""):
-        """Of the whole script, with a `compute-sanitizer` that finds something with one tool, and programs of which one is missing."""
+    def verdict(self, finding="", missing="", old=""):
+        """Of the whole script, with a `compute-sanitizer` that finds something with one tool, and programs of which one is missing or has
+        other tests."""
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             (folder / "racecheck").mkdir()
@@ -55,7 +56,7 @@ class Sanitizers(unittest.TestCase):
                 if program == missing:
                     continue
                 path = folder / program
-                path.write_text("#!/bin/sh\necho '  Test'\n" if program != "compute-sanitizer" else
+                path.write_text(f"#!/bin/sh\necho '  Test{program == old}'\n" if program != "compute-sanitizer" else
                                 f'#!/bin/sh\n[ "$1" = --tool ] && [ "$2" = "{finding}" ] && exit 9\necho fine\n')
                 path.chmod(path.stat().st_mode | stat.S_IXUSR)
             return subprocess.run(["sh", HERE / "sanitize.sh", folder, folder / "logs"], capture_output=True, text=True,
@@ -67,6 +68,10 @@ class Sanitizers(unittest.TestCase):
     def test_whatever_a_tool_finds_is_an_error(self):
         for tool in ("memcheck", "racecheck", "initcheck", "synccheck"):
             self.assertEqual(self.verdict(finding=tool), 1, tool)
+
+    def test_a_program_of_another_build_is_an_error(self):
+        for program in ("racecheck/ops_cuda_test", "racecheck/parity_cuda_test"):
+            self.assertEqual(self.verdict(old=program), 1, program)
 
     def test_a_missing_program_is_an_error(self):
         for program in ("ops_cuda_test", "parity_cuda_test", "racecheck/ops_cuda_test", "racecheck/parity_cuda_test"):

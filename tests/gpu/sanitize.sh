@@ -4,7 +4,7 @@
 # those of the preset `racecheck`: there every lane arrives at a barrier itself, the only order that racecheck follows. Ends with 1
 # when a tool finds something, takes longer than SECONDS_EACH (120), or no test bears a name that is asked for. SANITIZERS names
 # tools, PARTS what they watch: ops, joined, steps. Needs a GPU; two minutes.
-folder=$1
+folder=${1%/}
 logs=${2:-$(mktemp -d)}
 mkdir -p "$logs"
 rm -f "$logs"/*.log "$logs/summary"
@@ -38,6 +38,12 @@ require() {  # require PROGRAM FILTER: every part of the filter names a test
       echo "$1 has no test like $pattern: exit 1, sanitize.sh asks for it"
     fi
   done
+}
+
+require_same() {  # require_same PROGRAM: racecheck's has the same tests
+  if [ "$("$(program_in "$folder" "$1")" --gtest_list_tests)" != "$("$(program_in "$racecheck_folder" "$1")" --gtest_list_tests)" ]; then
+    echo "$1 of $racecheck_folder has other tests than that of $folder: exit 1, build both anew"
+  fi
 }
 
 run() {  # run TOOL PROGRAM PART FILTER [SHARDS SHARD]
@@ -75,6 +81,7 @@ parts=" ${PARTS:-ops joined steps} "
   case $parts in *' joined '*) require ops_cuda_test "$joined" ;; esac
   case $parts in *' steps '*) require parity_cuda_test "$steps" ;; esac
   set +f
+  case " ${SANITIZERS:-racecheck} " in *' racecheck '*) for program in ops_cuda_test parity_cuda_test; do require_same $program; done ;; esac
   for tool in ${SANITIZERS:-racecheck memcheck initcheck synccheck}; do
     case $parts in *' ops '*)
       if [ $tool = racecheck ]; then  # many times slower than the others: every kernel, but not every format of the generic one

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "backend/cuda/device/mma.cuh"
+#include "backend/cuda/device/warp_arrivals.cuh"
 
 namespace inferno::cuda {
 
@@ -30,13 +31,7 @@ __device__ inline void arrive(Barrier* barrier) {
 #endif
 }
 
-// For a warp whose lanes are all done, behind __syncwarp: one lane arrives. racecheck knows an order only of
-// threads that arrive themselves; in a build for it all of them do.
-#ifdef INFERNO_EVERY_LANE_ARRIVES
-constexpr int warp_arrivals = 32;
-#else
-constexpr int warp_arrivals = 1;
-#endif
+// For a warp whose lanes are all done, as they are behind __syncwarp.
 __device__ inline void arrive_as_warp(Barrier* barrier, int lane) {
   if (warp_arrivals > 1 || lane == 0) arrive(barrier);
 }

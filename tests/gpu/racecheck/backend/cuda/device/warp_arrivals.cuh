@@ -1,0 +1,8 @@
+// Every lane arrives at a barrier for itself: see the file of this name in src.
+#pragma once
+
+namespace inferno::cuda {
+
+constexpr int warp_arrivals = 32;
+
+}  // namespace inferno::cuda
