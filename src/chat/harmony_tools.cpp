@@ -41,7 +41,7 @@ std::string default_comment(const Json& schema) {
   return names != nullptr && !names->empty() ? "default: " + text : "default: \"" + text + "\"";
 }
 
-std::string with_null(const Json& schema, std::string type) {
+std::string with_null(const Json& schema, const std::string& type) {
   const Json* nullable = find(schema, "nullable");
   const bool wanted = nullable != nullptr && nullable->is_boolean() && nullable->get<bool>();
   return wanted && type.find("null") == std::string::npos ? type + " | null" : type;

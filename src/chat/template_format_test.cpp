@@ -26,7 +26,7 @@ const std::string chatml =
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
 std::unique_ptr<ChatFormat> format_of(const Tokenizer& tokenizer, const std::string& source,
-                                      ChatOptions options = {}) {
+                                      const ChatOptions& options = {}) {
   return make_chat_format(
       tokenizer,
       {.usual = TemplateSource{"chat_template.jinja", source, {}}, .with_tools = {}, .model_texts = {}},

@@ -37,7 +37,7 @@ class Parameters {
              std::initializer_list<std::string_view> names, std::size_t required = 0);
 
   const Value* operator[](std::size_t index) const { return values_[index]; }
-  Value value(std::size_t index, Value otherwise) const;
+  Value value(std::size_t index, const Value& otherwise) const;
   bool truth(std::size_t index, bool otherwise) const;
   // Refuses a value that is no integer. None counts as absent.
   std::int64_t integer(std::size_t index, std::int64_t otherwise) const;

@@ -34,8 +34,8 @@ Parameters::Parameters(const Meter& meter, std::string_view function, const Argu
   }
 }
 
-Value Parameters::value(std::size_t index, Value otherwise) const {
-  return values_[index] == nullptr ? std::move(otherwise) : *values_[index];
+Value Parameters::value(std::size_t index, const Value& otherwise) const {
+  return values_[index] == nullptr ? otherwise : *values_[index];
 }
 
 bool Parameters::truth(std::size_t index, bool otherwise) const {

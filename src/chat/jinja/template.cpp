@@ -100,7 +100,7 @@ std::chrono::local_seconds local_now() {
   return day + hours(parts.tm_hour) + minutes(parts.tm_min) + seconds(parts.tm_sec);
 }
 
-Template Template::parse(std::string source, std::string name, const Budgets& budgets) {
+Template Template::parse(const std::string& source, std::string name, const Budgets& budgets) {
   return Template(std::make_shared<const Program>(jinja::parse(source, std::move(name), budgets)));
 }
 

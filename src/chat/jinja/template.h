@@ -48,7 +48,7 @@ class Template {
   // `name` is the file it came from, for messages. Error{corrupt} for a template Jinja2 would refuse too,
   // Error{unsupported} for a tag, filter or test that is not known or a template that is too large; each
   // names the line.
-  static Template parse(std::string source, std::string name, const Budgets& budgets = {});
+  static Template parse(const std::string& source, std::string name, const Budgets& budgets = {});
 
   // `variables` is an object; its members are the template's variables and user data. Error{unsupported}
   // when the template refuses the conversation (raise_exception: the message is in what()), uses

@@ -48,10 +48,13 @@ class Value {
                    std::shared_ptr<Joiner>, std::shared_ptr<const Callable>>;
 
   Value() : data_(None{}) {}
+  // Everything that a value can hold is one.
+  // NOLINTBEGIN(google-explicit-constructor)
   template <class T>
     requires(!std::is_same_v<std::remove_cvref_t<T>, Value> && std::is_constructible_v<Variant, T &&>)
   Value(T&& value) : data_(std::forward<T>(value)) {}
   Value(Text text) : data_(String{.text = std::move(text)}) {}
+  // NOLINTEND(google-explicit-constructor)
 
   // The alternative, or nullptr when the value is of another kind.
   template <class T>
