@@ -16,7 +16,7 @@ class Memory : public ::testing::Test {
   Memory() {
     write("proc/meminfo", "MemTotal:       1048576 kB\nMemFree:  1 kB\nMemAvailable:    524288 kB\n");
   }
-  ~Memory() override { fs::remove_all(root_); }
+  void TearDown() override { fs::remove_all(root_); }
 
   void write(const fs::path& name, const std::string& text) const {
     fs::create_directories((root_ / name).parent_path());

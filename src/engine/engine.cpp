@@ -54,6 +54,8 @@ struct Engine::Impl {
     mailbox.close();
     thread.join();
   }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   void run() {
     try {

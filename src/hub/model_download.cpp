@@ -51,7 +51,7 @@ ModelPlan plan_model(HubClient& client, const ModelName& name, const SelectionRu
   return plan;
 }
 
-ModelDownload::ModelDownload(const HubClient& client, ModelPlan plan, ModelPlace place,
+ModelDownload::ModelDownload(const HubClient& client, ModelPlan plan, const ModelPlace& place,
                              IsCancelled is_cancelled)
     : plan_(std::move(plan)) {
   placing_ = place.local_folder.empty() ? ModelPlacing::in_cache(client.settings(), plan_)

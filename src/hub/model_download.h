@@ -34,7 +34,7 @@ class ModelPlacing;
 class ModelDownload {
  public:
   // Looks at what is there; writes nothing.
-  ModelDownload(const HubClient& client, ModelPlan plan, ModelPlace place, IsCancelled is_cancelled);
+  ModelDownload(const HubClient& client, ModelPlan plan, const ModelPlace& place, IsCancelled is_cancelled);
   ~ModelDownload();
   ModelDownload(const ModelDownload&) = delete;
   ModelDownload& operator=(const ModelDownload&) = delete;

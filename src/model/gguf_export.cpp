@@ -145,7 +145,7 @@ TensorPlan fitting_tensors(const ModelPlan& plan, const Checkpoint& checkpoint) 
        {.why = "the tensors do not fit what the configuration describes", .next = "fetch the model again"});
 }
 
-OutgoingTensor factor_tensor(std::string name, std::vector<float> factors) {
+OutgoingTensor factor_tensor(std::string name, const std::vector<float>& factors) {
   return {.name = std::move(name),
           .format = WeightFormat::f32,
           .shape = {static_cast<std::int64_t>(factors.size())},
@@ -172,7 +172,7 @@ std::vector<OutgoingTensor> rope_tensors(const ModelSpec& spec) {
   for (std::size_t i = 0; i < scaled.size(); ++i)
     factors.push_back(static_cast<float>(unscaled[i] / scaled[i]));
   std::vector<OutgoingTensor> out;
-  out.push_back(factor_tensor("rope_freqs.weight", std::move(factors)));
+  out.push_back(factor_tensor("rope_freqs.weight", factors));
   return out;
 }
 

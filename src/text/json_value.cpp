@@ -33,6 +33,7 @@ constexpr std::size_t most_values = 6'000'000;
 class Limited {
  public:
   explicit Limited(rapidjson::Document& to) : to_(to) {}
+  // NOLINTBEGIN(readability-identifier-naming): RapidJSON's names
   bool Null() { return counts() && to_.Null(); }
   bool Bool(bool value) { return counts() && to_.Bool(value); }
   bool Int(int value) { return counts() && to_.Int(value); }
@@ -59,6 +60,7 @@ class Limited {
     --depth_;
     return to_.EndArray(elements);
   }
+  // NOLINTEND(readability-identifier-naming)
 
  private:
   bool counts() { return ++values_ <= most_values; }

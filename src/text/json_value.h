@@ -52,6 +52,7 @@ std::string_view text_of(const rapidjson::Value& string);
 class JsonDocument {
  public:
   JsonDocument(std::string text, std::string_view name);
+  ~JsonDocument() = default;
   JsonDocument(const JsonDocument&) = delete;
   JsonDocument& operator=(const JsonDocument&) = delete;
   JsonValue root() const { return JsonValue(document_, name_); }

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 class Probe : public ::testing::Test {
  protected:
   Probe() { fs::create_directories(sources_.root); }
-  ~Probe() override {
+  void TearDown() override {
     for (const auto& [name, value] : set_) unsetenv(name.c_str());
     fs::remove_all(sources_.root);
   }

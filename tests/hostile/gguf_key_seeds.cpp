@@ -20,7 +20,7 @@ struct Number {
   std::size_t width;
 };
 
-Bytes with_raw(const std::string& key, std::uint32_t type, std::vector<Number> numbers) {
+Bytes with_raw(const std::string& key, std::uint32_t type, const std::vector<Number>& numbers) {
   Bytes bytes;
   for (const Number& number : numbers) {
     const auto* from = reinterpret_cast<const std::byte*>(&number.value);

@@ -15,7 +15,7 @@ struct Change {
   std::uint64_t value;
 };
 
-Bytes with(std::vector<Change> changes) {
+Bytes with(const std::vector<Change>& changes) {
   GgufImage image = tiny_llama_gguf().image();
   for (const Change& change : changes) image.patch(change.field, change.value);
   return image.bytes;

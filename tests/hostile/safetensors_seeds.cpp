@@ -27,7 +27,7 @@ Bytes claiming_one_more() {
 }
 
 // One tensor of this description with this much data behind it.
-SafetensorsSeed tensor(std::string name, std::optional<ErrorKind> refused, std::string description,
+SafetensorsSeed tensor(std::string name, std::optional<ErrorKind> refused, const std::string& description,
                        std::size_t data_bytes) {
   return {std::move(name), refused,
           [header = "{\"w\":" + description + "}", data_bytes] { return file(header, data_bytes); }};

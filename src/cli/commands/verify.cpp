@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 // One line on stderr about how far it is; nothing where stderr is no terminal.
 class Meter {
  public:
-  Meter(std::string name, std::uint64_t total) : name_(printable(name)), total_(total) {}
+  Meter(const std::string& name, std::uint64_t total) : name_(printable(name)), total_(total) {}
   ~Meter() {
     if (is_drawn_) fmt::print(stderr, "\r\033[K");
   }
