@@ -93,7 +93,8 @@ struct KvGroup {
                        // p % block_size
 };
 
-// One step's ragged batch, in backend memory at addresses that never change (CUDA graphs).
+// One step's ragged batch, in backend memory; steps of the same extents lie at the same addresses (CUDA
+// graphs).
 struct StepInputs {
   Matrix tokens, positions;         // i32 [tokens, 1]
   Matrix query_start, context_len;  // i32 [sequences + 1, 1], [sequences, 1]: rows of each sequence; its

@@ -1,99 +1,96 @@
 #include "model/step.h"
 
 #include <algorithm>
-#include <cstdint>
+#include <cstddef>
+#include <numeric>
 
 #include "base/error.h"
 
 namespace inferno {
-namespace {
-
-// Integers: more would take longer to copy than the calls of several small copies.
-constexpr std::size_t sent_at_once = 1 << 16;
-
-}  // namespace
 
 StepBuffers::StepBuffers(Backend& backend, const StepLimits& limits, int groups, int block_size)
     : backend_(backend), limits_(limits) {
-  whole_ = {.tokens = reserve(limits.tokens, 1),
-            .positions = reserve(limits.tokens, 1),
-            .query_start = reserve(limits.sequences + 1, 1),
-            .context_len = reserve(limits.sequences, 1),
-            .logit_rows = reserve(limits.logit_rows, 1),
-            .groups = {},
-            .block_size = block_size};
-  for (int group = 0; group < groups; ++group) {
-    whole_.groups.push_back({.slots = reserve(limits.tokens, 1),
-                             .block_table = reserve(limits.sequences, limits.blocks_per_sequence)});
-  }
+  step_.groups.resize(static_cast<std::size_t>(groups));
+  step_.block_size = block_size;
+  lay_out(limits.tokens, limits.sequences, limits.logit_rows);
   memory_ = backend_.allocate(image_.size() * sizeof(int), "step inputs");
-  const auto place = [&](Matrix& m) { m.data = memory_.data() + reinterpret_cast<std::uintptr_t>(m.data); };
-  for (Matrix* m :
-       {&whole_.tokens, &whole_.positions, &whole_.query_start, &whole_.context_len, &whole_.logit_rows}) {
-    place(*m);
-  }
-  for (KvGroup& group : whole_.groups) {
-    place(group.slots);
-    place(group.block_table);
-  }
-  current_ = whole_;
 }
 
-// A part of the image; its address is an offset until the memory is there.
-Matrix StepBuffers::reserve(int rows, int cols) {
-  Matrix m = {reinterpret_cast<std::byte*>(image_.size() * sizeof(int)), DType::i32, rows, cols};
+// One behind the other, so that one copy carries them all. Until the memory is there they have no addresses.
+void StepBuffers::lay_out(int tokens, int sequences, int logit_rows) {
   constexpr std::size_t aligned = 64;  // integers
-  image_.resize((image_.size() + m.bytes() / sizeof(int) + aligned) / aligned * aligned);
-  return m;
+  std::size_t end = 0;
+  const auto place = [&](Matrix& matrix, int rows, int cols) {
+    matrix = {memory_.data(), DType::i32, rows, cols};
+    if (matrix.data != nullptr) matrix.data += end * sizeof(int);
+    end += (matrix.bytes() / sizeof(int) + aligned - 1) / aligned * aligned;
+  };
+  place(step_.tokens, tokens, 1);
+  place(step_.positions, tokens, 1);
+  place(step_.query_start, sequences + 1, 1);
+  place(step_.context_len, sequences, 1);
+  place(step_.logit_rows, logit_rows, 1);
+  for (KvGroup& group : step_.groups) {
+    place(group.slots, tokens, 1);
+    place(group.block_table, sequences, limits_.blocks_per_sequence);
+  }
+  image_.resize(end);
 }
 
-void StepBuffers::put(Matrix& to, const Matrix& whole, const std::vector<int>& values, int rows) {
-  to = whole.top(rows);
-  expects(values.size() * sizeof(int) == to.bytes(), "the values fill the matrix");
-  if (image_.size() > sent_at_once) return backend_.upload(to, std::as_bytes(std::span(values)));
-  std::copy(values.begin(), values.end(), image_.begin() + (to.data - memory_.data()) / 4);
+std::span<int> StepBuffers::image_of(const Matrix& matrix) {
+  const auto begin = static_cast<std::size_t>(matrix.data - memory_.data()) / sizeof(int);
+  return std::span(image_).subspan(begin, matrix.bytes() / sizeof(int));
 }
 
 const StepInputs& StepBuffers::fill(std::span<const StepSlice> slices) {
-  std::vector<int> tokens, positions, query_start = {0}, context_len, logit_rows;
+  int rows = 0, logit_rows = 0;
   for (const StepSlice& slice : slices) {
-    const int count = static_cast<int>(slice.tokens.size());
-    tokens.insert(tokens.end(), slice.tokens.begin(), slice.tokens.end());
-    for (int i = 0; i < count; ++i) positions.push_back(slice.start + i);
-    const int end = static_cast<int>(tokens.size());
-    for (int i = slice.logits; i > 0; --i) logit_rows.push_back(end - i);
-    query_start.push_back(end);
-    context_len.push_back(slice.start + count);
+    rows += static_cast<int>(slice.tokens.size());
+    logit_rows += slice.logits;
   }
-  const int rows = static_cast<int>(tokens.size()), sequences = static_cast<int>(slices.size());
-  expects(rows <= limits_.tokens && sequences <= limits_.sequences, "the slices fit the step");
-  put(current_.tokens, whole_.tokens, tokens, rows);
-  put(current_.positions, whole_.positions, positions, rows);
-  put(current_.query_start, whole_.query_start, query_start, sequences + 1);
-  put(current_.context_len, whole_.context_len, context_len, sequences);
-  put(current_.logit_rows, whole_.logit_rows, logit_rows, static_cast<int>(logit_rows.size()));
+  const int sequences = static_cast<int>(slices.size());
+  expects(rows <= limits_.tokens && sequences <= limits_.sequences && logit_rows <= limits_.logit_rows,
+          "the slices fit the step");
+  lay_out(rows, sequences, logit_rows);
+  const std::span<int> tokens = image_of(step_.tokens), positions = image_of(step_.positions),
+                       starts = image_of(step_.query_start), lengths = image_of(step_.context_len),
+                       logits = image_of(step_.logit_rows);
+  std::size_t row = 0, logit = 0;
+  starts[0] = 0;
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    const StepSlice& slice = slices[i];
+    const std::size_t count = slice.tokens.size();
+    std::ranges::copy(slice.tokens, tokens.subspan(row).begin());
+    const std::span<int> own = positions.subspan(row, count);
+    std::iota(own.begin(), own.end(), slice.start);
+    row += count;
+    for (int j = slice.logits; j > 0; --j) logits[logit++] = static_cast<int>(row) - j;
+    starts[i + 1] = static_cast<int>(row);
+    lengths[i] = slice.start + static_cast<int>(count);
+  }
+  for (std::size_t group = 0; group < step_.groups.size(); ++group) fill_group(slices, group);
+  backend_.upload({memory_.data(), DType::i32, 1, static_cast<std::int32_t>(image_.size())},
+                  std::as_bytes(std::span(image_)));
+  return step_;
+}
 
-  const int block_size = whole_.block_size;
-  for (std::size_t group = 0; group < whole_.groups.size(); ++group) {
-    std::vector<int> slots, table;
-    for (const StepSlice& slice : slices) {
-      const std::span<const int> blocks = slice.blocks[group];
-      for (int i = 0; i < static_cast<int>(slice.tokens.size()); ++i) {
-        const int position = slice.start + i;
-        slots.push_back(blocks[static_cast<std::size_t>(position / block_size)] * block_size +
-                        position % block_size);
-      }
-      table.insert(table.end(), blocks.begin(), blocks.end());
-      table.resize(table.size() + static_cast<std::size_t>(limits_.blocks_per_sequence) - blocks.size(), -1);
+void StepBuffers::fill_group(std::span<const StepSlice> slices, std::size_t group) {
+  const std::span<int> slots = image_of(step_.groups[group].slots);
+  std::span<int> table = image_of(step_.groups[group].block_table);
+  const auto cols = static_cast<std::size_t>(limits_.blocks_per_sequence);
+  std::size_t row = 0;
+  for (const StepSlice& slice : slices) {
+    const std::span<const int> blocks = slice.blocks[group];
+    expects(blocks.size() <= cols, "a sequence's blocks fit its row of the table");
+    for (int i = 0; i < static_cast<int>(slice.tokens.size()); ++i) {
+      const int position = slice.start + i;
+      slots[row++] = blocks[static_cast<std::size_t>(position / step_.block_size)] * step_.block_size +
+                     position % step_.block_size;
     }
-    put(current_.groups[group].slots, whole_.groups[group].slots, slots, rows);
-    put(current_.groups[group].block_table, whole_.groups[group].block_table, table, sequences);
+    std::ranges::copy(blocks, table.begin());
+    std::ranges::fill(table.subspan(blocks.size(), cols - blocks.size()), -1);
+    table = table.subspan(cols);
   }
-  if (image_.size() <= sent_at_once) {
-    backend_.upload({memory_.data(), DType::i32, 1, static_cast<std::int32_t>(image_.size())},
-                    std::as_bytes(std::span(image_)));
-  }
-  return current_;
 }
 
 }  // namespace inferno

@@ -1,4 +1,5 @@
-// A ragged batch on its way to the device: plain arrays in, StepInputs at fixed addresses out.
+// A ragged batch on its way to the device: plain arrays in, StepInputs out, at addresses that depend on the
+// step's extents alone.
 #pragma once
 
 #include <span>
@@ -29,15 +30,15 @@ class StepBuffers {
   const StepInputs& fill(std::span<const StepSlice> slices);
 
  private:
-  Matrix reserve(int rows, int cols);
-  void put(Matrix& to, const Matrix& whole, const std::vector<int>& values, int rows);
+  void lay_out(int tokens, int sequences, int logit_rows);
+  std::span<int> image_of(const Matrix& matrix);
+  void fill_group(std::span<const StepSlice> slices, std::size_t group);
 
   Backend& backend_;
   StepLimits limits_;
   Buffer memory_;
-  std::vector<int> image_;  // what the device shall have: sent at once where it is small
-  StepInputs whole_;        // with the largest extents
-  StepInputs current_;      // the same addresses, this step's extents
+  std::vector<int> image_;  // what the device shall have, sent at once
+  StepInputs step_;
 };
 
 }  // namespace inferno

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "backend/cuda/check.h"
@@ -83,7 +84,7 @@ Staging::Slot& Staging::next(std::size_t bytes) {
   if (slot.size < bytes) {
     if (slot.memory != nullptr) check(cudaFreeHost(slot.memory));
     slot.memory = nullptr;
-    slot.size = std::max(bytes, std::size_t{64} << 10);
+    slot.size = std::max(std::bit_ceil(bytes), std::size_t{64} << 10);  // steps differ in size
     void* memory = nullptr;
     check(cudaHostAlloc(&memory, slot.size, cudaHostAllocDefault));
     slot.memory = static_cast<std::byte*>(memory);
@@ -111,7 +112,7 @@ void Staging::download(std::span<std::byte> to, const std::byte* from) {
     std::memcpy(to.data() + done, slot.memory, bytes);
     done += bytes;
   }
-  check(cudaStreamSynchronize(stream_));
+  if (to.empty()) check(cudaStreamSynchronize(stream_));
 }
 
 }  // namespace inferno::cuda

@@ -1,0 +1,82 @@
+#include "model/step.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace inferno {
+namespace {
+
+using testing::ElementsAre;
+
+struct Scene {
+  std::unique_ptr<Backend> backend = make_cpu_backend(1);
+  StepLimits limits = {.tokens = 100, .sequences = 3, .logit_rows = 5, .blocks_per_sequence = 4};
+  StepBuffers buffers{*backend, limits, 2, 8};
+
+  std::vector<int> read(const Matrix& matrix) {
+    std::vector<int> values(matrix.bytes() / sizeof(int));
+    backend->download(std::as_writable_bytes(std::span(values)), matrix);
+    return values;
+  }
+};
+
+std::vector<Matrix> all_of(const StepInputs& step) {
+  std::vector<Matrix> out = {step.tokens, step.positions, step.query_start, step.context_len,
+                             step.logit_rows};
+  for (const KvGroup& group : step.groups) out.insert(out.end(), {group.slots, group.block_table});
+  return out;
+}
+
+TEST(StepBuffers, HoldTheSlices) {
+  Scene scene;
+  const std::vector<TokenId> prompt = {7, 8, 9}, next = {5};
+  const std::vector<int> full = {3, 1}, window = {2, 0}, other = {6};
+  const StepSlice slices[] = {{.tokens = prompt, .start = 6, .logits = 2, .blocks = {full, window}},
+                              {.tokens = next, .start = 2, .logits = 1, .blocks = {other, other}}};
+  const StepInputs& step = scene.buffers.fill(slices);
+  EXPECT_THAT(scene.read(step.tokens), ElementsAre(7, 8, 9, 5));
+  EXPECT_THAT(scene.read(step.positions), ElementsAre(6, 7, 8, 2));
+  EXPECT_THAT(scene.read(step.query_start), ElementsAre(0, 3, 4));
+  EXPECT_THAT(scene.read(step.context_len), ElementsAre(9, 3));
+  EXPECT_THAT(scene.read(step.logit_rows), ElementsAre(1, 2, 3));
+  EXPECT_THAT(scene.read(step.groups[0].slots), ElementsAre(30, 31, 8, 50));
+  EXPECT_THAT(scene.read(step.groups[1].slots), ElementsAre(22, 23, 0, 50));
+  EXPECT_THAT(scene.read(step.groups[0].block_table), ElementsAre(3, 1, -1, -1, 6, -1, -1, -1));
+  EXPECT_EQ(step.block_size, 8);
+}
+
+// Recorded steps are replayed with other numbers at the same addresses.
+TEST(StepBuffers, LieAtAddressesThatDependOnTheExtentsAlone) {
+  Scene scene;
+  std::vector<int> tokens(30, 1), blocks = {0, 1, 2, 3};
+  const auto fill = [&](int count, int start, int logits) {
+    const StepSlice slice = {.tokens = std::span(tokens).first(static_cast<std::size_t>(count)),
+                             .start = start,
+                             .logits = logits,
+                             .blocks = {blocks, blocks}};
+    return all_of(scene.buffers.fill({&slice, 1}));
+  };
+  const std::vector<Matrix> first = fill(1, 4, 1);
+  fill(30, 0, 0);
+  const std::vector<Matrix> again = fill(1, 19, 1);
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    EXPECT_EQ(first[i].data, again[i].data);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first[i].data) % 64, 0u);
+  }
+}
+
+TEST(StepBuffers, LieBehindOneAnother) {
+  Scene scene;
+  const std::vector<TokenId> tokens(100, 1);
+  const std::vector<int> blocks = {0, 1, 2, 3};
+  std::vector<StepSlice> slices;
+  for (const std::size_t count : {30, 30, 32}) {
+    slices.push_back(
+        {.tokens = std::span(tokens).first(count), .start = 0, .logits = 1, .blocks = {blocks, blocks}});
+  }
+  const std::vector<Matrix> all = all_of(scene.buffers.fill(slices));
+  for (std::size_t i = 1; i < all.size(); ++i) EXPECT_GE(all[i].data, all[i - 1].data + all[i - 1].bytes());
+}
+
+}  // namespace
+}  // namespace inferno
