@@ -38,14 +38,16 @@ CudaBuild this_build() {
 // A stream on a device that has been chosen.
 class Stream {
  public:
-  Stream(int device, cudaDeviceProp& properties) {
+  Stream(int device, cudaDeviceProp& properties, bool clusters) {
     check(cudaSetDevice(device));
     check(cudaGetDeviceProperties(&properties, device));
     check(cudaStreamCreateWithFlags(&queue_.stream, cudaStreamNonBlocking));
     queue_.multiprocessors = properties.multiProcessorCount;
     queue_.shared_limit = static_cast<int>(properties.sharedMemPerBlockOptin);
     queue_.overlaps = properties.major >= 9;
-    if (properties.major >= 9) queue_.largest_cluster = largest_decode_cluster();
+    if (properties.major >= 9 && clusters) {
+      queue_.largest_cluster = largest_decode_cluster(queue_.multiprocessors, queue_.shared_limit);
+    }
     const std::vector<std::string> built_for = this_build().architectures;
     queue_.warp_groups = properties.major == 9 && std::ranges::find(built_for, "90a") != built_for.end();
   }
@@ -64,7 +66,7 @@ class CudaBackend final : public Backend {
       : device_(device),
         threads_(threads),
         activations_(activations),
-        stream_(device, properties_),
+        stream_(device, properties_, activations == DType::bf16),
         memory_(queue().stream),
         staging_(queue().stream),
         packer_(queue(), memory_, staging_, activations == DType::bf16),

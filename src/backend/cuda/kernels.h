@@ -83,7 +83,8 @@ void attend_rows(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall
                  const AttendScratch& scratch);
 // One new token for each sequence, its rotation included: only what takes_decode() accepts. Where
 // Queue::largest_cluster is 1 the stretches' results meet in `scratch`.
-int largest_decode_cluster();  // of the current device, which must know clusters
+// Blocks, on the current device, which must know clusters.
+int largest_decode_cluster(int multiprocessors, int shared_limit);
 bool takes_decode(const AttentionSpec& spec, Matrix rope_table, const StepInputs& step, DType cache);
 void attend_decode(const Queue& queue, Matrix out, Matrix qkv, Matrix rope_table, const AttentionCall& call,
                    const AttendScratch& scratch);

@@ -218,9 +218,12 @@ void launch_decode(const Queue& queue, const DecodeCall& call, std::int64_t bloc
   launch(queue, shape, decode_kernel<Dim, true>, call);
 }
 
-// Whether the device can place clusters of so many blocks is for it to say.
+// Whether the device can place clusters of so many blocks is for it to say. A cluster finds its
+// multiprocessors in one of the chip's neighbourhoods, whose sizes differ from card to card. While a kernel
+// that streams weights runs, each has room for one block: then enough clusters must fit to fill most of the
+// device, or the last ones begin late.
 template <int Dim>
-bool runs_in_clusters(unsigned blocks) {
+bool runs_in_clusters(unsigned blocks, int multiprocessors, int shared_limit) {
   cudaLaunchAttribute attribute = {};
   attribute.id = cudaLaunchAttributeClusterDimension;
   attribute.val.clusterDim = {.x = 1, .y = blocks, .z = 1};
@@ -231,20 +234,26 @@ bool runs_in_clusters(unsigned blocks) {
   config.numAttrs = 1;
   int clusters = 0;
   const auto kernel = decode_kernel<Dim, true>;
+  cudaFuncAttributes attributes = {};
+  check(cudaFuncGetAttributes(&attributes, kernel));
+  const int rest = shared_limit - static_cast<int>(attributes.sharedSizeBytes);
+  config.dynamicSmemBytes = static_cast<std::size_t>(rest);
   // More than eight are not for every device.
   const bool answered =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess &&
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, rest) == cudaSuccess &&
       cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess;
   if (!answered) cudaGetLastError();  // no clusters here is no error
-  return answered && clusters > 0;
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 0));
+  return answered && 6 * clusters * static_cast<int>(blocks) >= 5 * multiprocessors;
 }
 
 }  // namespace
 
-int largest_decode_cluster() {
+int largest_decode_cluster(int multiprocessors, int shared_limit) {
   unsigned blocks = 1;
-  while (2 * blocks <= most_cluster && runs_in_clusters<64>(2 * blocks) &&
-         runs_in_clusters<128>(2 * blocks)) {
+  while (2 * blocks <= most_cluster && runs_in_clusters<64>(2 * blocks, multiprocessors, shared_limit) &&
+         runs_in_clusters<128>(2 * blocks, multiprocessors, shared_limit)) {
     blocks *= 2;
   }
   return static_cast<int>(blocks);
