@@ -12,7 +12,7 @@ rm -f "$logs"/*.log "$logs/summary"
 # Operations one by one: products, attention over prompts, experts, and the small ones.
 ops='Ops/ThreeShapes*cuda_bf16_1*:Ops/ThreeShapes.*:Ops/MixExperts.*cuda_bf16_1:Ops/MixExpertsOfFormat.*bf16_1_mxfp4'
 ops="$ops:Ops/AddNorm.*bf16_1:Ops/RotateAndStore.*bf16_1:Ops/Embed.*bf16_1_*:Ops/AddPositions.*bf16_1_bf16:Ops/TakeRows.*bf16_1"
-ops="$ops:Ops/Tiles.HoldEvery*:Ops/Activate.*bf16_1:Ops/Sample.DoesNotDependOnTheOtherRows/cuda_bf16_1:Ops/Sample.ReportsTheModels*/cuda_bf16_1"
+ops="$ops:Ops/Tiles.HoldEvery*:Ops/Activate.*bf16_1:Ops/Sample.Agrees*/cuda_bf16_1:Ops/Sample.ReportsTheModels*/cuda_bf16_1"
 other_formats='*iq*:*q2_k:*q3_k:*q4_1:*q5_0:*q5_1:*tq*:*f8*:*i8:*i16:*i32:*i64:*f64:*cuda_f32_1*'
 # Operations that are joined for a single token: the streaming kernels in each of their formats, one that they do not take, and
 # attention that rotates and stores on its way. AfterLinear and ManyExperts add the shapes of real models.

@@ -86,6 +86,10 @@ TEST_P(Sample, TakesTheLowestOfEqualTokensWhenGreedy) {
   EXPECT_EQ(run_one(c).head.token, 613);
   c.logits.assign(1000, 0.0f);
   EXPECT_EQ(run_one(c).head.token, 0);
+  c.logits.assign(1000, -3e38f);  // there is nothing smaller to fill up with
+  EXPECT_EQ(run_one(c).head.token, 0);
+  c.logits[998] = -2.9e38f;
+  EXPECT_EQ(run_one(c).head.token, 998);
 }
 
 TEST_P(Sample, SaysWhenALogitIsNotFinite) {

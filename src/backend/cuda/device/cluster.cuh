@@ -43,4 +43,12 @@ __device__ inline void store_there(std::uint32_t there, float4 value) {
 #endif
 }
 
+__device__ inline void store_there(std::uint32_t there, std::uint32_t value) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(there), "r"(value) : "memory");
+#else
+  (void)there, (void)value;
+#endif
+}
+
 }  // namespace inferno::cuda

@@ -1,14 +1,12 @@
-// A row of logits being sampled: its settings, what its threads share, and the edits that come before the
-// draw.
+// A row of logits being sampled: its settings, which part of it a block has, and the edits that come before
+// the draw.
 #pragma once
 
+#include "backend/cuda/kernels/sample_team.cuh"
 #include "backend/sampling.h"
 
 namespace inferno::cuda {
 
-constexpr int sample_threads = 1024;
-
-// What a row's threads share.
 struct Row {
   const SamplingRow& settings;
   const ListEntry* lists;
@@ -16,6 +14,7 @@ struct Row {
   int vocab;
   float *weights, *keys, *saved;  // scratch: of the candidates, of the candidates, of edited tokens
   std::int32_t* tokens;
+  Stretch here, choices_here;  // of the vocabulary and of the tokens that may be drawn: this block's
 
   __device__ const ListEntry* begin(const ListRange& range) const { return lists + range.begin; }
   __device__ static int size(const ListRange& range) { return range.end - range.begin; }
@@ -31,11 +30,6 @@ struct Row {
   }
 };
 
-template <class Visit>
-__device__ void each(int count, const Visit& visit) {
-  for (int i = static_cast<int>(threadIdx.x); i < count; i += sample_threads) visit(i);
-}
-
 // Where the token stands in an ascending list; -1 when it does not.
 __device__ inline int find(const ListEntry* list, int size, std::int32_t token) {
   int low = 0, high = size;
@@ -50,11 +44,17 @@ __device__ inline int find(const ListEntry* list, int size, std::int32_t token) 
   return low < size && list[low].token == token ? low : -1;
 }
 
+// Every block edits the tokens that it will look at; the first one, all of them if there is a list of allowed
+// ones, which it has to itself.
 __device__ inline void edit(const Row& row) {
   const SamplingRow& settings = row.settings;
-  const int history = row.penalizes() ? Row::size(settings.history) : 0, bias = Row::size(settings.bias);
-  each(history, [&](int i) {
+  const bool listed = row.choices() != row.vocab;
+  const auto mine = [&](std::int32_t token) {
+    return listed ? row.choices_here.size() > 0 : token >= row.here.begin && token < row.here.end;
+  };
+  each(row.penalizes() ? Row::size(settings.history) : 0, [&](int i) {
     const ListEntry entry = row.begin(settings.history)[i];
+    if (!mine(entry.token)) return;
     float l = row.logits[entry.token];
     row.saved[i] = l;
     l = l > 0.0f ? l / settings.repetition : l * settings.repetition;
@@ -62,23 +62,24 @@ __device__ inline void edit(const Row& row) {
     row.logits[entry.token] = l;
   });
   __syncthreads();
-  each(bias, [&](int i) {
+  each(Row::size(settings.bias), [&](int i) {
     const ListEntry entry = row.begin(settings.bias)[i];
+    if (!mine(entry.token)) return;
     row.saved[row.vocab + i] = row.logits[entry.token];
     row.logits[entry.token] += entry.value;
   });
   __syncthreads();
 }
 
-// The model's own logit of a token, whatever edit() did to it.
+// The model's own logit of a token, whatever edit() did to it, maybe in another block: L1 must not answer.
 __device__ inline float original(const Row& row, std::int32_t token) {
   const SamplingRow& settings = row.settings;
   if (row.penalizes()) {
     const int at = find(row.begin(settings.history), Row::size(settings.history), token);
-    if (at >= 0) return row.saved[at];
+    if (at >= 0) return __ldcg(row.saved + at);
   }
   const int at = find(row.begin(settings.bias), Row::size(settings.bias), token);
-  return at >= 0 ? row.saved[row.vocab + at] : row.logits[token];
+  return __ldcg(at >= 0 ? row.saved + row.vocab + at : row.logits + token);
 }
 
 }  // namespace inferno::cuda
