@@ -18,9 +18,10 @@ function(inferno_module name)
 endfunction()
 
 # inferno_test(golden_test LABEL golden SOURCES x.cpp USES model backend): one GoogleTest program. The target
-# <label>_tests builds all programs of a label, so that a sanitizer run need not build the others.
+# <label>_tests builds all programs of a label, so that a sanitizer run need not build the others. PREFIX: of the
+# names of tests that another program has too.
 function(inferno_test name)
-  cmake_parse_arguments(ARG "" "LABEL" "SOURCES;USES;LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "" "LABEL;PREFIX" "SOURCES;USES;LINKS" ${ARGN})
   list(TRANSFORM ARG_USES PREPEND inferno_)
   add_executable(${name} ${ARG_SOURCES})
   # Tests are compiled more often than they run.
@@ -33,6 +34,6 @@ function(inferno_test name)
     add_custom_target(${ARG_LABEL}_tests)
   endif()
   add_dependencies(${ARG_LABEL}_tests ${name})
-  gtest_discover_tests(${name} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60 PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 300
+  gtest_discover_tests(${name} TEST_PREFIX "${ARG_PREFIX}" NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60 PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 300
                        SKIP_RETURN_CODE 77)
 endfunction()

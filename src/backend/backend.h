@@ -172,6 +172,19 @@ class Backend {
   virtual void upload(Matrix to, std::span<const std::byte> from) = 0;
   virtual void download(std::span<std::byte> to, Matrix from) = 0;  // waits for all work before it
 
+  // Whether operations return before they are done: then it helps to queue a step before the one ahead of it
+  // is read.
+  virtual bool queues() const { return false; }
+  // Memory that operations write and the host reads once it has waited for them.
+  virtual Buffer allocate_for_host(std::size_t bytes, std::string_view purpose) {
+    return allocate(bytes, purpose);
+  }
+  // A point behind everything queued so far. Whoever waits for it knows that to be done, and does not wait
+  // for what was queued since. Only the latest `most_marks` can be waited for.
+  static constexpr std::uint64_t most_marks = 4;
+  virtual std::uint64_t mark() { return 0; }
+  virtual void wait_for(std::uint64_t /*mark*/) {}
+
   // Runs `body`, which queues operations, or repeats what it queued under the same key before: then the body
   // itself is not called. A key stands for one set of shapes and addresses; only the memory behind them
   // differs from time to time. Bodies may be nested; they must not upload or download.

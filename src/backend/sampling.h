@@ -55,6 +55,9 @@ static_assert(sizeof(ListEntry) == 8);
 struct SamplingInputs {
   Matrix rows;   // i32 [rows, 18]: one SamplingRow for each row of logits
   Matrix lists;  // i32 [entries, 2]: ListEntry; the tokens of one range are distinct and ascending
+  // i32 [rows, 1]: the tokens drawn once more, where the next step may read them, and 0 for a row that has
+  // none; empty: nowhere.
+  Matrix tokens = {};
 };
 
 enum class SampleOutcome : std::int32_t { token = 0, not_finite = 1, nothing_left = 2 };

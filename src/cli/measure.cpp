@@ -75,19 +75,22 @@ Measurer::Measurer(Decoder& decoder, Backend& backend, int batch, int context, c
 }
 
 void Measurer::allocate_sampling(const Sampling& sampling) {
-  const auto integers = [&](int rows, int cols) {
+  const auto integers = [&](int rows, int cols, auto allocate) {
     Matrix m = {nullptr, DType::i32, rows, cols};
-    m.data = memory_.emplace_back(backend_.allocate(m.bytes(), "sampling")).data();
+    m.data = memory_.emplace_back((backend_.*allocate)(m.bytes(), "sampling")).data();
     return m;
   };
   const std::vector<SamplingRow> settings(static_cast<std::size_t>(batch_),
                                           SamplingState(sampling, 0, {}).row());
-  sampling_ = {.rows = integers(batch_, sizeof(SamplingRow) / 4), .lists = integers(1, 2)};
-  drawn_ = integers(batch_, sample_columns(0));
+  sampling_ = {.rows = integers(batch_, sizeof(SamplingRow) / 4, &Backend::allocate),
+               .lists = integers(1, 2, &Backend::allocate),
+               .tokens = buffers_.drawn_tokens(batch_)};
+  for (Matrix& drawn : drawn_) drawn = integers(batch_, sample_columns(0), &Backend::allocate_for_host);
   backend_.upload(sampling_.rows, std::as_bytes(std::span(settings)));
 }
 
-void Measurer::step(std::span<const std::vector<TokenId>> inputs, int start, bool wants_logits) {
+void Measurer::queue_step(std::span<const std::vector<TokenId>> inputs, int start, StepTokens from,
+                          bool wants_logits) {
   std::vector<StepSlice> slices;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     slices.push_back({.tokens = inputs[i],
@@ -95,14 +98,22 @@ void Measurer::step(std::span<const std::vector<TokenId>> inputs, int start, boo
                       .logits = wants_logits ? 1 : 0,
                       .blocks = {window_groups(decoder_.spec()).size(), std::span<const int>(blocks_[i])}});
   }
-  const Matrix result = decoder_.forward(buffers_.fill(slices), cache_.layers());
+  const Matrix result = decoder_.forward(buffers_.fill(slices, from), cache_.layers());
   if (!wants_logits) return;
-  backend_.sample(drawn_, result, sampling_);
-  std::vector<SampleHead> heads(inputs.size());
-  backend_.download(std::as_writable_bytes(std::span(heads)), drawn_);
-  for (std::size_t i = 0; i < heads.size(); ++i) {
-    expects(heads[i].outcome == SampleOutcome::token, "random weights give finite logits");
-    next_[i] = heads[i].token;
+  const Matrix drawn = drawn_[turn_++ % std::size(drawn_)];
+  backend_.sample(drawn, result, sampling_);
+  unread_.push_back({.results = drawn, .mark = backend_.mark()});
+}
+
+// Of the steps under way, but for the latest `left`.
+void Measurer::read_tokens(std::size_t left) {
+  for (; unread_.size() > left; unread_.pop_front()) {
+    backend_.wait_for(unread_.front().mark);
+    const auto* heads = reinterpret_cast<const SampleHead*>(unread_.front().results.data);
+    for (std::size_t i = 0; i < next_.size(); ++i) {
+      expects(heads[i].outcome == SampleOutcome::token, "random weights give finite logits");
+      next_[i] = heads[i].token;
+    }
   }
 }
 
@@ -117,17 +128,21 @@ void Measurer::prefill(int tokens) {
         inputs[static_cast<std::size_t>(sequence)].push_back(scattered(position, decoder_.spec().vocab));
       }
     }
-    step(inputs, done, done + count == tokens);
+    queue_step(inputs, done, StepTokens::given, done + count == tokens);
     done += count;
   }
+  read_tokens(0);
 }
 
 void Measurer::decode(int tokens, int start) {
+  const bool ahead = backend_.queues();
   std::vector<std::vector<TokenId>> inputs(static_cast<std::size_t>(batch_));
   for (int i = 0; i < tokens; ++i) {
     for (std::size_t sequence = 0; sequence < inputs.size(); ++sequence) inputs[sequence] = {next_[sequence]};
-    step(inputs, start + i, true);
+    queue_step(inputs, start + i, ahead && i > 0 ? StepTokens::drawn : StepTokens::given, true);
+    read_tokens(ahead ? 1 : 0);
   }
+  read_tokens(0);
 }
 
 Measurement Measurer::prompt(int tokens, int repeat) {

@@ -1,6 +1,7 @@
 // Timing a decoder as `bench` does: prompts and generation, at a depth, for a batch.
 #pragma once
 
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,8 @@ struct Measurement {
   double deviation() const;  // of tokens per second between runs
 };
 
-// Runs `batch` sequences through a decoder. Decoding draws a token on the device and reads it back each step,
-// as a real generation would.
+// Runs `batch` sequences through a decoder. Decoding draws tokens on the device and reads all of them, each
+// while the next step is under way where the backend queues, as the engine does.
 class Measurer {
  public:
   Measurer(Decoder& decoder, Backend& backend, int batch, int context, const Sampling& sampling);
@@ -37,7 +38,8 @@ class Measurer {
  private:
   void allocate_sampling(const Sampling& sampling);
   void prefill(int tokens);
-  void step(std::span<const std::vector<TokenId>> inputs, int start, bool wants_logits);
+  void queue_step(std::span<const std::vector<TokenId>> inputs, int start, StepTokens from, bool wants_logits);
+  void read_tokens(std::size_t left);
   void decode(int tokens, int start);
 
   static constexpr int block_size = 32;
@@ -49,7 +51,9 @@ class Measurer {
   StepBuffers buffers_;
   std::vector<Buffer> memory_;
   SamplingInputs sampling_;
-  Matrix drawn_;  // i32 [batch, sample_columns(0)]
+  Matrix drawn_[2];           // i32 [batch, sample_columns(0)]: of two steps in turn
+  std::deque<Draws> unread_;  // of steps under way
+  std::size_t turn_ = 0;
   std::vector<TokenId> next_;
 };
 

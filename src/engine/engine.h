@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "engine/request.h"
 #include "engine/token_stream.h"
@@ -23,6 +24,9 @@ struct EngineOptions {
   bool prefix_cache = true;
   // No bit of an answer depends on its neighbours. Error{unsupported} when the backend cannot promise it.
   bool deterministic = false;
+  // A step is queued before the tokens of the one ahead of it are read, where it does not depend on what they
+  // are. Unset: if the backend queues.
+  std::optional<bool> plans_ahead = {};
 };
 
 struct EngineStats {

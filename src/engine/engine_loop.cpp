@@ -49,6 +49,7 @@ EngineLoop::EngineLoop(Backend& backend, Decoder& decoder, const EngineOptions& 
     : backend_(backend),
       decoder_(decoder),
       pending_(pending),
+      plans_ahead_(options.plans_ahead.value_or(backend.queues())),
       plan_(plan),
       cache_(decoder.spec(), backend, pool_sizes(plan), options.block_size),
       buffers_(backend, step_limits(options, plan), static_cast<int>(plan.groups.size()), options.block_size),
@@ -103,19 +104,57 @@ void EngineLoop::accept(Submission submission) {
 
 bool EngineLoop::step() {
   sweep_cancelled();
-  Plan plan = scheduler_.next();
-  if (plan.slices.empty()) return false;
-  mark_begun(plan);
-  copy_blocks(plan.copies);
-  const Matrix logits = forward(plan);
-  std::vector<Drawn> drawn;
-  if (logits.rows > 0) drawn = draw(plan, logits);
-  drop_failed(plan, drawn);
-  std::vector<TokenId> tokens;
-  for (const Drawn& one : drawn) tokens.push_back(one.head.token);
-  publish(scheduler_.commit(plan, tokens), drawn);
+  if (!flight_) {
+    Plan plan = scheduler_.next();
+    if (plan.slices.empty()) return false;
+    flight_ = launch(std::move(plan), StepTokens::given);
+  }
+  std::optional<Flight> following = launch_ahead();
+  land(*flight_);
+  flight_ = std::move(following);
+  if (flight_) leave_out_gone(*flight_);
   ++totals_.steps;
   return true;
+}
+
+EngineLoop::Flight EngineLoop::launch(Plan plan, StepTokens tokens) {
+  mark_begun(plan);
+  copy_blocks(plan.copies);
+  const Matrix logits = forward(plan, tokens);
+  Flight flight = {.plan = std::move(plan)};
+  if (logits.rows > 0) flight.draws = draw(flight.plan, tokens, logits);
+  return flight;
+}
+
+// The step behind the one in flight, if nothing about it depends on the tokens now being drawn but those
+// themselves, and they are where the device finds them.
+std::optional<EngineLoop::Flight> EngineLoop::launch_ahead() {
+  if (!plans_ahead_ || !flight_->is_whole) return std::nullopt;
+  const auto looks_back = [this](const Slice& slice) {
+    return choices_.at(slice.id)->sampling.looks_back();
+  };
+  if (std::ranges::any_of(flight_->plan.slices, looks_back)) return std::nullopt;
+  std::optional<Plan> plan = scheduler_.ahead(flight_->plan);
+  if (!plan) return std::nullopt;
+  return launch(std::move(*plan), StepTokens::drawn);
+}
+
+void EngineLoop::land(Flight& flight) {
+  std::vector<Drawn> drawn = sampler_.read(flight.draws);
+  keep_slices(flight.plan, drawn, [](const Slice& slice) { return slice.sequence != nullptr; });
+  drop_failed(flight.plan, drawn);
+  std::vector<TokenId> tokens;
+  for (const Drawn& one : drawn) tokens.push_back(one.head.token);
+  publish(scheduler_.commit(flight.plan, tokens), drawn);
+}
+
+// Of a step that is under way nothing can be taken back, but what it brings is not looked at.
+void EngineLoop::leave_out_gone(Flight& flight) {
+  for (Slice& slice : flight.plan.slices) {
+    if (slice.sequence == nullptr || scheduler_.find(slice.id) != nullptr) continue;
+    slice.sequence = nullptr;
+    flight.is_whole = false;
+  }
 }
 
 void EngineLoop::sweep_cancelled() {
@@ -130,11 +169,12 @@ void EngineLoop::sweep_cancelled() {
     }
     drop(job);
   }
+  if (flight_) leave_out_gone(*flight_);
 }
 
 void EngineLoop::mark_begun(const Plan& plan) {
   for (const Slice& slice : plan.slices) {
-    Choice& choice = *choices_.at(slice.sequence->id);
+    Choice& choice = *choices_.at(slice.id);
     choice.cached = slice.sequence->cached;
     Job& job = *choice.job;
     if (job.begun) continue;
@@ -162,28 +202,48 @@ void EngineLoop::copy_blocks(const std::vector<BlockCopy>& copies) {
   }
 }
 
-Matrix EngineLoop::forward(const Plan& plan) {
+Matrix EngineLoop::forward(const Plan& plan, StepTokens tokens) {
+  static constexpr TokenId unknown = 0;
+  const bool drawn = tokens == StepTokens::drawn;
   std::vector<StepSlice> slices;
   for (const Slice& slice : plan.slices) {
     const Sequence& sequence = *slice.sequence;
     StepSlice& out = slices.emplace_back();
-    out.tokens =
-        std::span(sequence.tokens)
-            .subspan(static_cast<std::size_t>(sequence.computed), static_cast<std::size_t>(slice.tokens));
-    out.start = sequence.computed;
+    out.start = sequence.computed + (drawn ? 1 : 0);
+    out.tokens = drawn ? std::span(&unknown, 1)
+                       : std::span(sequence.tokens)
+                             .subspan(static_cast<std::size_t>(out.start),
+                                      static_cast<std::size_t>(slice.tokens));
     out.logits = slice.wants_logits ? 1 : 0;
     for (const std::vector<BlockId>& blocks : sequence.blocks) out.blocks.emplace_back(blocks);
   }
-  return decoder_.forward(buffers_.fill(slices), cache_.layers());
+  return decoder_.forward(buffers_.fill(slices, tokens), cache_.layers());
 }
 
-std::vector<Drawn> EngineLoop::draw(const Plan& plan, Matrix logits) {
+Draws EngineLoop::draw(const Plan& plan, StepTokens tokens, Matrix logits) {
   sampler_.clear();
   for (const Slice& slice : plan.slices) {
     if (!slice.wants_logits) continue;
-    sampler_.add(choices_.at(slice.sequence->id)->sampling, static_cast<int>(slice.sequence->tokens.size()));
+    const int known = static_cast<int>(slice.sequence->tokens.size());
+    sampler_.add(choices_.at(slice.id)->sampling, known + (tokens == StepTokens::drawn ? 1 : 0));
   }
-  return sampler_.draw(logits);
+  return sampler_.draw(logits, buffers_.drawn_tokens(logits.rows));
+}
+
+// Takes all other slices, and what was drawn for them, out of the plan.
+template <class Keep>
+void EngineLoop::keep_slices(Plan& plan, std::vector<Drawn>& drawn, const Keep& keeps) {
+  std::vector<Slice> kept_slices;
+  std::vector<Drawn> kept;
+  std::size_t row = 0;
+  for (const Slice& slice : plan.slices) {
+    const bool keep = keeps(slice);
+    if (keep) kept_slices.push_back(slice);
+    if (slice.wants_logits && keep) kept.push_back(drawn[row]);
+    row += slice.wants_logits ? 1 : 0;
+  }
+  plan.slices = std::move(kept_slices);
+  drawn = std::move(kept);
 }
 
 // Takes requests without a token out of the plan, so that nothing of their step is remembered.
@@ -193,22 +253,12 @@ void EngineLoop::drop_failed(Plan& plan, std::vector<Drawn>& drawn) {
   for (const Slice& slice : plan.slices) {
     if (!slice.wants_logits) continue;
     const SampleOutcome outcome = drawn[row++].head.outcome;
-    Job* job = choices_.at(slice.sequence->id)->job;
+    Job* job = choices_.at(slice.id)->job;
     const bool known = std::ranges::any_of(failed, [job](const auto& one) { return one.first == job; });
     if (outcome != SampleOutcome::token && !known) failed.emplace_back(job, outcome);
   }
   for (const auto& [job, outcome] : failed) {
-    std::vector<Slice> kept_slices;
-    std::vector<Drawn> kept;
-    row = 0;
-    for (const Slice& slice : plan.slices) {
-      const bool keep = choices_.at(slice.sequence->id)->job != job;
-      if (keep) kept_slices.push_back(slice);
-      if (slice.wants_logits && keep) kept.push_back(drawn[row]);
-      row += slice.wants_logits ? 1 : 0;
-    }
-    plan.slices = std::move(kept_slices);
-    drawn = std::move(kept);
+    keep_slices(plan, drawn, [&](const Slice& slice) { return choices_.at(slice.id)->job != job; });
     end(*job, failure_of(outcome));
   }
 }
@@ -276,6 +326,7 @@ void EngineLoop::no_longer_pending(Job& job) {
 }
 
 void EngineLoop::fail_all(const std::string& message) {
+  flight_.reset();
   while (!jobs_.empty()) end(*jobs_.back(), message);
 }
 

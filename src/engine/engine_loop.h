@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -31,7 +32,8 @@ class EngineLoop {
              std::atomic<int>& pending);
 
   void accept(Submission submission);
-  // Ends what was cancelled, then computes one step. False when there was nothing to do.
+  // Ends what was cancelled, then computes one step, and may leave the next one under way. False when there
+  // was nothing to do.
   bool step();
   // Every stream ends with this.
   void fail_all(const std::string& message);
@@ -58,11 +60,24 @@ class EngineLoop {
     std::vector<Choice> choices;
   };
 
+  // A step that was queued and not read yet.
+  struct Flight {
+    Plan plan;
+    Draws draws = {};
+    bool is_whole = true;  // no sequence of it has gone since
+  };
+
   void sweep_cancelled();
+  Flight launch(Plan plan, StepTokens tokens);
+  std::optional<Flight> launch_ahead();
+  void land(Flight& flight);
+  void leave_out_gone(Flight& flight);
   void mark_begun(const Plan& plan);
   void copy_blocks(const std::vector<BlockCopy>& copies);
-  Matrix forward(const Plan& plan);
-  std::vector<Drawn> draw(const Plan& plan, Matrix logits);
+  Matrix forward(const Plan& plan, StepTokens tokens);
+  Draws draw(const Plan& plan, StepTokens tokens, Matrix logits);
+  template <class Keep>
+  static void keep_slices(Plan& plan, std::vector<Drawn>& drawn, const Keep& keeps);
   void drop_failed(Plan& plan, std::vector<Drawn>& drawn);
   void publish(const std::vector<Progress>& progress, const std::vector<Drawn>& drawn);
   void finish(Choice& choice, FinishReason reason);
@@ -73,6 +88,7 @@ class EngineLoop {
   Backend& backend_;
   Decoder& decoder_;
   std::atomic<int>& pending_;
+  bool plans_ahead_;
   CachePlan plan_;
   std::vector<std::size_t> group_of_layer_;
   KvCache cache_;
@@ -81,6 +97,7 @@ class EngineLoop {
   Buffer copy_memory_;
   Matrix copy_rows_;  // i32 [block_size, 1]
   Scheduler scheduler_;
+  std::optional<Flight> flight_;
   SequenceId next_id_ = 1;
   std::vector<std::unique_ptr<Job>> jobs_;
   std::unordered_map<SequenceId, Choice*> choices_;  // not finished

@@ -64,15 +64,16 @@ void SamplingState::add(TokenId token) {
 }
 
 Sampler::Sampler(Backend& backend, int rows, int list_entries, int most_alternatives) : backend_(backend) {
-  const auto allocate = [&](int count, int cols) {
+  const auto matrix = [&](int count, int cols, auto allocate) {
     Matrix m = {nullptr, DType::i32, count, cols};
-    m.data = memory_.emplace_back(backend.allocate(m.bytes(), "sampling")).data();
+    m.data = memory_.emplace_back((backend.*allocate)(m.bytes(), "sampling")).data();
     return m;
   };
-  rows_ = allocate(rows, sizeof(SamplingRow) / 4);
-  lists_ = allocate(std::max(1, list_entries), sizeof(ListEntry) / 4);
-  results_ = allocate(rows, sample_columns(most_alternatives));
-  result_values_.resize(results_.bytes() / 4);
+  rows_ = matrix(rows, sizeof(SamplingRow) / 4, &Backend::allocate);
+  lists_ = matrix(std::max(1, list_entries), sizeof(ListEntry) / 4, &Backend::allocate);
+  for (Matrix& results : results_) {
+    results = matrix(rows, sample_columns(most_alternatives), &Backend::allocate_for_host);
+  }
 }
 
 void Sampler::clear() {
@@ -94,23 +95,30 @@ void Sampler::add(const SamplingState& state, int position) {
   row.allowed = append(state.allowed());
 }
 
-std::vector<Drawn> Sampler::draw(Matrix logits) {
+Draws Sampler::draw(Matrix logits, Matrix tokens) {
   const auto rows = static_cast<std::int32_t>(row_values_.size());
   expects(rows <= rows_.rows && list_values_.size() <= static_cast<std::size_t>(lists_.rows),
           "the step's sampling fits");
   expects(logits.rows == rows, "one row of logits for each row of settings");
-  const SamplingInputs inputs = {rows_.top(rows), lists_.top(static_cast<std::int32_t>(list_values_.size()))};
+  const SamplingInputs inputs = {.rows = rows_.top(rows),
+                                 .lists = lists_.top(static_cast<std::int32_t>(list_values_.size())),
+                                 .tokens = tokens};
   backend_.upload(inputs.rows, std::as_bytes(std::span(row_values_)));
   if (!list_values_.empty()) backend_.upload(inputs.lists, std::as_bytes(std::span(list_values_)));
-  const Matrix out = results_.top(rows);
+  const Matrix out = results_[turn_++ % std::size(results_)].top(rows);
   backend_.sample(out, logits, inputs);
-  backend_.download(std::as_writable_bytes(std::span(result_values_)).first(out.bytes()), out);
+  return {.results = out, .mark = backend_.mark()};
+}
+
+std::vector<Drawn> Sampler::read(const Draws& draws) {
+  if (draws.results.rows == 0) return {};
+  backend_.wait_for(draws.mark);
   std::vector<Drawn> drawn;
-  for (std::int32_t r = 0; r < rows; ++r) {
-    const std::int32_t* at = result_values_.data() + std::ptrdiff_t{r} * out.cols;
+  for (std::int32_t r = 0; r < draws.results.rows; ++r) {
+    const std::byte* at = draws.results.data + draws.results.top(r).bytes();
     Drawn one;
     one.head = *reinterpret_cast<const SampleHead*>(at);
-    const auto* alternatives = reinterpret_cast<const ListEntry*>(at + sizeof(SampleHead) / 4);
+    const auto* alternatives = reinterpret_cast<const ListEntry*>(at + sizeof(SampleHead));
     one.alternatives = {alternatives, static_cast<std::size_t>(one.head.alternatives)};
     drawn.push_back(one);
   }

@@ -17,6 +17,8 @@ class SamplingState {
   // Counts a token of the answer.
   void add(TokenId token);
 
+  // Whether the next draw depends on the answer's latest token in more than its logits.
+  bool looks_back() const { return penalizes_; }
   const SamplingRow& row() const { return row_; }
   std::uint64_t seed() const { return std::uint64_t{row_.seed_high} << 32 | row_.seed_low; }
   std::span<const ListEntry> history() const { return history_; }
@@ -36,7 +38,13 @@ struct Drawn {
   std::span<const ListEntry> alternatives;
 };
 
-// The memory of one step's sampling, allocated once.
+// A step's draws under way.
+struct Draws {
+  Matrix results;  // the host's to read behind the mark
+  std::uint64_t mark = 0;
+};
+
+// The memory of sampling, allocated once.
 class Sampler {
  public:
   Sampler(Backend& backend, int rows, int list_entries, int most_alternatives);
@@ -44,18 +52,20 @@ class Sampler {
   void clear();
   // The next row of logits belongs to an answer whose next token stands at `position`.
   void add(const SamplingState& state, int position);
-  // Draws for all rows added. Valid until the next call.
-  std::vector<Drawn> draw(Matrix logits);
+  // Queues drawing for all rows added. `tokens`: those of SamplingInputs.
+  Draws draw(Matrix logits, Matrix tokens);
+  // Waits for them. Two steps' draws may be under way: these are valid until the second draw() behind theirs.
+  std::vector<Drawn> read(const Draws& draws);
 
  private:
   ListRange append(std::span<const ListEntry> list);
 
   Backend& backend_;
   std::vector<Buffer> memory_;
-  Matrix rows_, lists_, results_;
+  Matrix rows_, lists_, results_[2];
+  std::size_t turn_ = 0;
   std::vector<SamplingRow> row_values_;
   std::vector<ListEntry> list_values_;
-  std::vector<std::int32_t> result_values_;
 };
 
 }  // namespace inferno

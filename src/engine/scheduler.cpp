@@ -67,6 +67,25 @@ Plan Scheduler::next() {
   return plan;
 }
 
+std::optional<Plan> Scheduler::ahead(const Plan& plan) {
+  const bool full = static_cast<int>(running_.size()) == limits_.max_sequences;
+  if (plan.slices.size() != running_.size() || (!waiting_.empty() && !full)) return std::nullopt;
+  for (const Slice& slice : plan.slices) {
+    const Sequence& sequence = *slice.sequence;
+    const bool writes_on = static_cast<int>(sequence.tokens.size()) + 1 < sequence.limit;
+    if (slice.tokens != 1 || !slice.wants_logits || !sequence.forks.empty() || !writes_on) return std::nullopt;
+  }
+  Plan next;
+  for (const Slice& slice : plan.slices) {
+    Sequence& sequence = *slice.sequence;
+    // What was taken for others until then, they will need in their next step anyway.
+    if (!blocks_.grow(sequence, sequence.computed + 2, next.copies)) return std::nullopt;
+    next.slices.push_back({&sequence, 1, true});
+  }
+  expects(next.copies.empty(), "a block that a plan writes to is the sequence's own");
+  return next;
+}
+
 void Scheduler::place_decodes(Plan& plan, Budget& budget) {
   for (std::size_t i = 0; i < running_.size() && budget.rows > 0; ++i) {
     Sequence& sequence = *running_[i];

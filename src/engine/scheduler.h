@@ -28,6 +28,7 @@ struct Slice {
   Sequence* sequence = nullptr;
   int tokens = 0;
   bool wants_logits = false;
+  SequenceId id = sequence == nullptr ? 0 : sequence->id;  // which outlives the sequence
 };
 
 // A step mixes single-token decodes and chunks of prompts.
@@ -49,12 +50,16 @@ class Scheduler {
 
   // The first of `choices` computes the prompt; the others are forks of it. All have the same prompt.
   void add(std::vector<std::unique_ptr<Sequence>> choices);
-  // Wherever it is, whatever it holds. Between commit() and next() only.
+  // Wherever it is, whatever it holds. Not between next() and commit(), unless the slice leaves the plan.
   void remove(SequenceId id);
 
   // Decodes first, then prompts into what is left of the token budget; clients share it. Preempts the
   // youngest sequence when blocks run out. An empty plan means there is nothing to do.
   Plan next();
+  // The plan behind `plan`, which is not committed yet, where that does not depend on its tokens: the same
+  // sequences write one more each. nullopt when anybody else could have a turn, somebody's answer will be
+  // full, or blocks are short. It is committed behind `plan`, without those that `plan` finished.
+  std::optional<Plan> ahead(const Plan& plan);
   // One token for each slice that wanted logits, in plan order. Every plan is committed before the next.
   std::vector<Progress> commit(const Plan& plan, std::span<const TokenId> tokens);
 

@@ -42,7 +42,7 @@ std::span<int> StepBuffers::image_of(const Matrix& matrix) {
   return std::span(image_).subspan(begin, matrix.bytes() / sizeof(int));
 }
 
-const StepInputs& StepBuffers::fill(std::span<const StepSlice> slices) {
+const StepInputs& StepBuffers::fill(std::span<const StepSlice> slices, StepTokens tokens_from) {
   int rows = 0, logit_rows = 0;
   for (const StepSlice& slice : slices) {
     rows += static_cast<int>(slice.tokens.size());
@@ -69,9 +69,16 @@ const StepInputs& StepBuffers::fill(std::span<const StepSlice> slices) {
     lengths[i] = slice.start + static_cast<int>(count);
   }
   for (std::size_t group = 0; group < step_.groups.size(); ++group) fill_group(slices, group);
-  backend_.upload({memory_.data(), DType::i32, 1, static_cast<std::int32_t>(image_.size())},
-                  std::as_bytes(std::span(image_)));
+  send(tokens_from == StepTokens::given ? step_.tokens : step_.positions);
   return step_;
+}
+
+// Everything from this matrix on; the tokens come first.
+void StepBuffers::send(const Matrix& first) {
+  const auto begin = static_cast<std::size_t>(first.data - memory_.data()) / sizeof(int);
+  const std::span<const int> values = std::span(image_).subspan(begin);
+  backend_.upload({first.data, DType::i32, 1, static_cast<std::int32_t>(values.size())},
+                  std::as_bytes(values));
 }
 
 void StepBuffers::fill_group(std::span<const StepSlice> slices, std::size_t group) {

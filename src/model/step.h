@@ -2,6 +2,7 @@
 // step's extents alone.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -22,16 +23,22 @@ struct StepLimits {
   int tokens = 0, sequences = 0, logit_rows = 0, blocks_per_sequence = 0;
 };
 
+// Where a step's tokens come from: the slices, or drawn_tokens(), where an earlier operation writes them.
+enum class StepTokens : std::uint8_t { given, drawn };
+
 class StepBuffers {
  public:
   StepBuffers(Backend& backend, const StepLimits& limits, int groups, int block_size);
 
   // Valid until the next call.
-  const StepInputs& fill(std::span<const StepSlice> slices);
+  const StepInputs& fill(std::span<const StepSlice> slices, StepTokens tokens = StepTokens::given);
+  // The tokens of the next step, row by row, if they are to be `drawn`.
+  Matrix drawn_tokens(int rows) const { return {memory_.data(), DType::i32, rows, 1}; }
 
  private:
   void lay_out(int tokens, int sequences, int logit_rows);
   std::span<int> image_of(const Matrix& matrix);
+  void send(const Matrix& first);
   void fill_group(std::span<const StepSlice> slices, std::size_t group);
 
   Backend& backend_;

@@ -45,6 +45,26 @@ TEST(StepBuffers, HoldTheSlices) {
   EXPECT_EQ(step.block_size, 8);
 }
 
+TEST(StepBuffers, LeaveTokensThatWereDrawn) {
+  Scene scene;
+  const std::vector<TokenId> given = {7}, unknown = {0};
+  const std::vector<int> blocks = {3, 1};
+  StepSlice slices[] = {{.tokens = given, .start = 6, .logits = 1, .blocks = {blocks, blocks}},
+                        {.tokens = given, .start = 2, .logits = 1, .blocks = {blocks, blocks}}};
+  scene.buffers.fill(slices);
+  const std::vector<int> drawn = {41, 42};
+  scene.backend->upload(scene.buffers.drawn_tokens(2), std::as_bytes(std::span(drawn)));
+  for (StepSlice& slice : slices) {
+    slice.tokens = unknown;
+    ++slice.start;
+  }
+  const StepInputs& step = scene.buffers.fill(slices, StepTokens::drawn);
+  EXPECT_THAT(scene.read(step.tokens), ElementsAre(41, 42));
+  EXPECT_THAT(scene.read(step.positions), ElementsAre(7, 3));
+  EXPECT_THAT(scene.read(step.context_len), ElementsAre(8, 4));
+  EXPECT_THAT(scene.read(step.groups[1].block_table), ElementsAre(3, 1, -1, -1, 3, 1, -1, -1));
+}
+
 // Recorded steps are replayed with other numbers at the same addresses.
 TEST(StepBuffers, LieAtAddressesThatDependOnTheExtentsAlone) {
   Scene scene;

@@ -13,7 +13,7 @@ namespace {
 std::vector<Answer> alone(const std::string& model, const std::vector<GenerationRequest>& requests) {
   SceneOptions options;
   options.model = model;
-  options.engine = {.max_sequences = 1, .prefix_cache = false};
+  options.engine = {.max_sequences = 1, .prefix_cache = false, .plans_ahead = false};
   const auto engine = make_engine(options);
   std::vector<Answer> answers;
   for (const GenerationRequest& request : requests) answers.push_back(generate(*engine, request));

@@ -64,6 +64,7 @@ class ModelTest {
   std::uint64_t preemptions() const { return scheduler_.preemptions(); }
   std::uint64_t copies() const { return copies_; }
   std::uint64_t found() const { return found_; }
+  std::uint64_t ahead() const { return ahead_; }
 
  private:
   struct Alive {
@@ -110,10 +111,41 @@ class ModelTest {
       if (sequence->remaining() == 1) writing.insert(sequence);
     }
     const std::uint64_t preempted = scheduler_.preemptions();
-    const Plan plan = scheduler_.next();
+    Plan plan = scheduler_.next();
     if (scheduler_.preemptions() != preempted) writing.clear();  // they may be back as prompts
     ASSERT_EQ(plan.slices.empty(), alive_.empty()) << "somebody waits and nobody is served";
     check_plan(plan, writing);
+    while (!plan.slices.empty() && !::testing::Test::HasFailure()) {
+      // Everything of the plan ahead but its tokens is settled before the first one is committed.
+      std::optional<Plan> ahead = random_.below(2) == 0 ? scheduler_.ahead(plan) : std::nullopt;
+      if (ahead) {
+        ++ahead_;
+        ASSERT_TRUE(ahead->copies.empty());
+        ASSERT_EQ(ahead->slices.size(), plan.slices.size());
+      }
+      std::vector<std::vector<std::vector<BlockId>>> tables;  // as they were queued
+      for (const Slice& slice : ahead ? ahead->slices : std::vector<Slice>()) {
+        tables.push_back(slice.sequence->blocks);
+      }
+      carry_out(plan);
+      if (ahead && random_.below(8) == 0) cancel();
+      plan = {};
+      for (std::size_t i = 0; i < tables.size(); ++i) {
+        const Slice& slice = ahead->slices[i];
+        if (scheduler_.find(slice.id) == nullptr) {  // it still writes to what it held
+          scribble(tables[i], ahead_start_[slice.id]);
+          continue;
+        }
+        ASSERT_EQ(slice.sequence->computed, ahead_start_[slice.id]);
+        check_table(tables[i], *slice.sequence);
+        plan.slices.push_back(slice);
+      }
+    }
+  }
+
+  // Makes the step's copies, computes its slices and commits it.
+  void carry_out(const Plan& plan) {
+    for (const Slice& slice : plan.slices) ahead_start_[slice.id] = slice.sequence->computed + slice.tokens;
     for (const BlockCopy& copy : plan.copies) {
       ++copies_;
       for (int row = 0; row < copy.rows; ++row) {
@@ -147,6 +179,26 @@ class ModelTest {
     ASSERT_LE(rows, limits_.max_step_tokens);
     ASSERT_LE(static_cast<int>(plan.slices.size()), limits_.max_sequences);
     ASSERT_TRUE(decodes == 0 || prompt_rows <= limits_.max_prompt_tokens);
+  }
+
+  // A step that was queued for a sequence that is gone writes one row of it before anybody else writes.
+  void scribble(const std::vector<std::vector<BlockId>>& blocks, int position) {
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      const BlockId block = blocks[g][static_cast<std::size_t>(position / block_size)];
+      const BlockPool& pool = scheduler_.blocks().pool(g);
+      ASSERT_EQ(pool.references(block), 0) << "given to another before the queued step";
+      ASSERT_FALSE(pool.is_remembered(block)) << "written while remembered";
+      at(g, block, position % block_size) = 0;
+    }
+  }
+
+  // What the queued step reads is still the sequence's.
+  void check_table(const std::vector<std::vector<BlockId>>& queued, const Sequence& sequence) {
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      for (std::size_t i = static_cast<std::size_t>(sequence.first[g]); i < queued[g].size(); ++i) {
+        ASSERT_EQ(queued[g][i], sequence.blocks[g][i]);
+      }
+    }
   }
 
   std::uint64_t& at(std::size_t group, BlockId block, int row) {
@@ -204,12 +256,13 @@ class ModelTest {
   std::map<SequenceId, Alive> alive_;
   int longest_ = 0;
   SequenceId next_id_ = 1;
-  std::uint64_t steps_ = 0, copies_ = 0, found_ = 0;
+  std::map<SequenceId, int> ahead_start_;
+  std::uint64_t steps_ = 0, copies_ = 0, found_ = 0, ahead_ = 0;
 };
 
 TEST(SchedulerModel, HoldsOverAMillionRandomOperations) {
   constexpr int seeds = 20, operations = 50'000;
-  std::uint64_t preemptions = 0, copies = 0, found = 0;
+  std::uint64_t preemptions = 0, copies = 0, found = 0, ahead = 0;
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
     const SchedulerLimits limits = {.max_sequences = 1 + static_cast<int>(seed % 7),
@@ -225,10 +278,12 @@ TEST(SchedulerModel, HoldsOverAMillionRandomOperations) {
     preemptions += test.preemptions();
     copies += test.copies();
     found += test.found();
+    ahead += test.ahead();
   }
   EXPECT_GT(preemptions, 1000u);
   EXPECT_GT(copies, 1000u);
   EXPECT_GT(found, 1000u);
+  EXPECT_GT(ahead, 10000u);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "ops/sample_scene.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -32,6 +34,14 @@ std::vector<SampleResult> read(Device& device, Matrix out) {
   return results;
 }
 
+// The next step finds the tokens too, and something it can look up where there is none.
+void expect_again(Device& device, Matrix tokens, const std::vector<SampleResult>& results) {
+  std::vector<std::int32_t> found(results.size());
+  const std::vector<std::byte> bytes = device.bytes(tokens);
+  std::memcpy(found.data(), bytes.data(), bytes.size());
+  for (std::size_t r = 0; r < results.size(); ++r) EXPECT_EQ(found[r], std::max(results[r].head.token, 0));
+}
+
 }  // namespace
 
 std::vector<SampleResult> run_samples(Device& device, const std::vector<SampleCase>& cases) {
@@ -52,9 +62,12 @@ std::vector<SampleResult> run_samples(Device& device, const std::vector<SampleCa
   }
   lists.push_back({});  // never an empty upload
   const Matrix out = device.poisoned(logits.rows, sample_columns(most_alternatives), DType::i32);
+  const Matrix tokens = device.poisoned(logits.rows, 1, DType::i32);
   device.backend().sample(out, device.upload(logits, DType::f32),
-                          {as_matrix(device, rows), as_matrix(device, lists)});
-  return read(device, out);
+                          {as_matrix(device, rows), as_matrix(device, lists), tokens});
+  const std::vector<SampleResult> results = read(device, out);
+  expect_again(device, tokens, results);
+  return results;
 }
 
 SampleCase random_sample_case(int vocab, std::uint64_t seed) {

@@ -33,6 +33,12 @@ class ForwardingBackend : public Backend {
   void prepare(const ModelSpec& spec, const Workload& largest) override { inner_->prepare(spec, largest); }
   void upload(Matrix to, std::span<const std::byte> from) override { inner_->upload(to, from); }
   void download(std::span<std::byte> to, Matrix from) override { inner_->download(to, from); }
+  bool queues() const override { return inner_->queues(); }
+  Buffer allocate_for_host(std::size_t bytes, std::string_view purpose) override {
+    return inner_->allocate_for_host(bytes, purpose);
+  }
+  std::uint64_t mark() override { return inner_->mark(); }
+  void wait_for(std::uint64_t mark) override { inner_->wait_for(mark); }
   void replay(std::uint64_t key, const std::function<void()>& body) override { inner_->replay(key, body); }
   void embed(Matrix out, const Weight& table, Matrix tokens, float scale) override {
     inner_->embed(out, table, tokens, scale);

@@ -1,5 +1,6 @@
 // The backend that whole models are tested on, and how closely it must follow the reference. One of
-// cpu_model_backend.cpp, cuda_model_backend.cpp and cuda_f32_model_backend.cpp is linked.
+// cpu_model_backend.cpp, queueing_model_backend.cpp, cuda_model_backend.cpp and cuda_f32_model_backend.cpp is
+// linked.
 #pragma once
 
 #include <memory>

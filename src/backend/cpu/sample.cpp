@@ -354,13 +354,16 @@ class RowSampler {
 void sample(const Compute& compute, Matrix out, Matrix logits, const SamplingInputs& inputs) {
   const auto* rows = reinterpret_cast<const SamplingRow*>(inputs.rows.data);
   const auto* lists = reinterpret_cast<const ListEntry*>(inputs.lists.data);
+  auto* tokens = reinterpret_cast<std::int32_t*>(inputs.tokens.data);
   compute.pool.parallel_for(logits.rows, 1, [&](const auto& range) {
     float* memory = compute.scratch.own(range.worker, 2 * static_cast<std::size_t>(logits.cols));
     for (auto r = range.begin; r < range.end; ++r) {
       std::byte* to = out.data + static_cast<std::size_t>(r) * static_cast<std::size_t>(out.cols) * 4;
       RowSampler sampler(floats(logits, r), logits.cols, rows[r], lists, memory);
       auto* alternatives = reinterpret_cast<ListEntry*>(to + sizeof(SampleHead));
-      *reinterpret_cast<SampleHead*>(to) = sampler.run(alternatives);
+      const SampleHead head = sampler.run(alternatives);
+      *reinterpret_cast<SampleHead*>(to) = head;
+      if (tokens != nullptr) tokens[r] = std::max(head.token, 0);
     }
   });
 }

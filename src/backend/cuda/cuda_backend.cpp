@@ -73,7 +73,8 @@ class CudaBackend final : public Backend {
         products_(queue(), memory_, activations),
         partial_(memory_, "attention scratch"),
         sampling_(memory_, "sampling scratch"),
-        graphs_(queue().stream) {}
+        graphs_(queue().stream),
+        marks_(queue().stream) {}
   ~CudaBackend() override { cudaStreamSynchronize(queue().stream); }
 
   DeviceInfo info() const override {
@@ -134,6 +135,13 @@ class CudaBackend final : public Backend {
     enter_thread();
     staging_.download(to, from.data);
   }
+  bool queues() const override { return true; }
+  Buffer allocate_for_host(std::size_t bytes, std::string_view /*purpose*/) override {
+    enter_thread();
+    return host_memory(queue().stream, bytes);
+  }
+  std::uint64_t mark() override { return marks_.set(); }
+  void wait_for(std::uint64_t mark) override { marks_.wait_for(mark); }
   void replay(std::uint64_t key, const std::function<void()>& body) override {
     enter_thread();
     graphs_.replay(key, body);
@@ -206,6 +214,7 @@ class CudaBackend final : public Backend {
   Products products_;
   Workspace partial_, sampling_;
   GraphCache graphs_;
+  Marks marks_;
 };
 
 std::optional<std::string> CudaBackend::refuses(const BlockSpec& block, WeightFormat) const {

@@ -115,4 +115,32 @@ void Staging::download(std::span<std::byte> to, const std::byte* from) {
   if (to.empty()) check(cudaStreamSynchronize(stream_));
 }
 
+Buffer host_memory(cudaStream_t stream, std::size_t bytes) {
+  void* data = nullptr;
+  check(cudaHostAlloc(&data, bytes, cudaHostAllocDefault));
+  std::memset(data, 0, bytes);
+  return Buffer(static_cast<std::byte*>(data), bytes, [stream](std::byte* memory) {
+    cudaStreamSynchronize(stream);  // a kernel may still be writing
+    cudaFreeHost(memory);
+  });
+}
+
+Marks::~Marks() {
+  for (cudaEvent_t event : events_) {
+    if (event != nullptr) cudaEventDestroy(event);
+  }
+}
+
+std::uint64_t Marks::set() {
+  cudaEvent_t& event = events_[next_ % Backend::most_marks];
+  if (event == nullptr) check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  check(cudaEventRecord(event, stream_));
+  return next_++;
+}
+
+void Marks::wait_for(std::uint64_t mark) const {
+  expects(mark < next_ && next_ - mark <= Backend::most_marks, "only the latest marks are remembered");
+  check(cudaEventSynchronize(events_[mark % Backend::most_marks]));
+}
+
 }  // namespace inferno::cuda

@@ -96,4 +96,24 @@ class Staging {
   std::size_t at_ = 0;
 };
 
+// Host memory that kernels write to over the bus: a few results get there sooner than a copy begins.
+Buffer host_memory(cudaStream_t stream, std::size_t bytes);
+
+// Points of a stream that can be waited for, the latest ones.
+class Marks {
+ public:
+  explicit Marks(cudaStream_t stream) : stream_(stream) {}
+  ~Marks();
+  Marks(const Marks&) = delete;
+  Marks& operator=(const Marks&) = delete;
+
+  std::uint64_t set();
+  void wait_for(std::uint64_t mark) const;
+
+ private:
+  cudaStream_t stream_;
+  cudaEvent_t events_[Backend::most_marks] = {};
+  std::uint64_t next_ = 0;
+};
+
 }  // namespace inferno::cuda

@@ -15,6 +15,7 @@ struct SampleCall {
   float* logits;
   const SamplingRow* rows;
   const ListEntry* lists;
+  std::int32_t* tokens;  // may be null
   float* scratch;
   int count, vocab, out_cols;
   float one;  // see Draw
@@ -64,21 +65,15 @@ __device__ double list_likeliest(const Row& row, Team& team, Candidate best, Lis
   return log_sum;
 }
 
-__device__ void sample_row(const Row& row, Team& team, std::byte* out, float one) {
-  auto* head = reinterpret_cast<SampleHead*>(out);
+// What all of the team know of the row's draw; the log probability, whoever speaks.
+__device__ SampleHead sample_row(const Row& row, Team& team, ListEntry* alternatives, float one) {
   const SamplingRow& settings = row.settings;
   const Survey found = survey(row, team);
-  if (found.finite == 0) {
-    if (team.speaks()) *head = {.token = -1, .outcome = SampleOutcome::not_finite};
-    return;
-  }
+  if (found.finite == 0) return {.token = -1, .outcome = SampleOutcome::not_finite};
   const bool wants_logprob = settings.alternatives >= 0;
   const int listed = wants_logprob ? min(settings.alternatives, row.vocab) : 0;
   double log_sum = 0.0;
-  if (wants_logprob) {
-    auto* alternatives = reinterpret_cast<ListEntry*>(out + sizeof(SampleHead));
-    log_sum = list_likeliest(row, team, found.best, alternatives, listed);
-  }
+  if (wants_logprob) log_sum = list_likeliest(row, team, found.best, alternatives, listed);
   const bool edited = row.penalizes() || Row::size(settings.bias) > 0;
   if (edited) edit(row);
   Candidate top = found.best;
@@ -89,11 +84,10 @@ __device__ void sample_row(const Row& row, Team& team, std::byte* out, float one
   } else if (settings.temperature > 0.0f && top.value != INFINITY) {
     result.token = Draw(row, team, top, one).choose();
   }
-  if (!team.speaks()) return;
-  if (result.token >= 0 && wants_logprob) {
+  if (result.token >= 0 && wants_logprob && team.speaks()) {
     result.logprob = static_cast<float>(static_cast<double>(original(row, result.token)) - log_sum);
   }
-  *head = result;
+  return result;
 }
 
 template <bool clusters>
@@ -118,7 +112,13 @@ __global__ void __launch_bounds__(sample_threads) sample_kernel(const SampleCall
                .choices_here = {}};
     row.choices_here =
         row.choices() == call.vocab ? row.here : Stretch{0, team.rank() == 0 ? row.choices() : 0};
-    sample_row(row, team, call.out + std::int64_t{r} * call.out_cols * 4, call.one);
+    std::byte* out = call.out + std::int64_t{r} * call.out_cols * 4;
+    const SampleHead head =
+        sample_row(row, team, reinterpret_cast<ListEntry*>(out + sizeof(SampleHead)), call.one);
+    if (team.speaks()) {
+      *reinterpret_cast<SampleHead*>(out) = head;
+      if (call.tokens != nullptr) call.tokens[r] = max(head.token, 0);
+    }
     team.meet();
   }
 }
@@ -136,6 +136,7 @@ void sample(const Queue& queue, Matrix out, Matrix logits, const SamplingInputs&
                            .logits = reinterpret_cast<float*>(logits.data),
                            .rows = reinterpret_cast<const SamplingRow*>(inputs.rows.data),
                            .lists = reinterpret_cast<const ListEntry*>(inputs.lists.data),
+                           .tokens = reinterpret_cast<std::int32_t*>(inputs.tokens.data),
                            .scratch = scratch,
                            .count = logits.rows,
                            .vocab = logits.cols,

@@ -54,6 +54,7 @@ class Draw {
 
   __device__ std::int32_t choose() {
     const SamplingRow& s = row_.settings;
+    if (s.top_k == 0 && s.top_p >= 1.0f && s.min_p == 0.0f && s.typical_p >= 1.0f) return draw_of_all();
     gather(reach());
     kept_.index = all_;
     const auto weight = [&](int i) { return mass_of(weight_at(i)); };
@@ -66,12 +67,8 @@ class Draw {
     }
     if (s.min_p > kept_.weight) kept_ = {.weight = s.min_p, .index = all_};
     if (s.typical_p < 1.0f) keep_typical();
-    const Mass all = sum_of(weight);
-    if (all == 0) return top_.token;
-    const std::uint64_t seed = std::uint64_t{s.seed_high} << 32 | s.seed_low;
-    const double target = uniform_at(seed, static_cast<std::uint32_t>(s.position)) * static_cast<double>(all);
-    const Found found = find(weight, min(static_cast<Mass>(target), all - 1));
-    return found.token;
+    const Found found = find_kept(weight, [&](Mass all) { return place_in(all); });
+    return found.index >= 0 ? found.token : top_.token;
   }
 
  private:
@@ -94,37 +91,54 @@ class Draw {
   __device__ float weight_at(int i) const { return row_.weights[row_.choices_here.begin + i]; }
   __device__ float& key_at(int i) const { return row_.keys[row_.choices_here.begin + i]; }
 
+  // Where the draw stands in the running sum of all masses.
+  __device__ Mass place_in(Mass all) const {
+    const SamplingRow& s = row_.settings;
+    const std::uint64_t seed = std::uint64_t{s.seed_high} << 32 | s.seed_low;
+    const double at = uniform_at(seed, static_cast<std::uint32_t>(s.position)) * static_cast<double>(all);
+    return all == 0 ? 0 : min(static_cast<Mass>(at), all - 1);
+  }
+
+  // Nothing is gathered where nothing is left out.
+  __device__ std::int32_t draw_of_all() {
+    const int first = row_.choices_here.begin;
+    const auto token = [&](int i) { return row_.choice(first + i); };
+    return find(
+               row_.choices_here.size(), [&](int i) { return mass_of(weight_of(token(i))); }, token,
+               [&](Mass all) { return place_in(all); })
+        .token;
+  }
+
   // How far below the likeliest token the settings can reach, in units of the temperature. Beyond 40 a
   // token's share is lost in the rounding of any sum.
   __device__ float reach() {
     constexpr int steps = 4;
-    Masses<2 * steps> found;  // how many are near, and their weights
-    Masses<1> all;
+    constexpr float farthest = 40.0f;
+    const SamplingRow& s = row_.settings;
+    const bool by_count = s.top_k > 0;
+    if (!by_count && s.top_p >= 1.0f) {
+      return s.min_p > 0.0f ? fminf(farthest, 0.01f - logf(s.min_p)) : farthest;
+    }
+    Masses<steps + 1> found;  // of those that are near; the last: of all
     each(row_.choices_here.size(), [&](int i) {
       const std::int32_t token = row_.choice(row_.choices_here.begin + i);
       const float distance = (top_.value - row_.logits[token]) * scale_;
-      const Mass mass = mass_of(weight_of(token));
-      all.of[0] += mass;
+      const Mass mass = by_count ? 1 : mass_of(weight_of(token));
+      found.of[steps] += mass;
 #pragma unroll
       for (int j = 0; j < steps; ++j) {
-        if (distance <= 2.5f * static_cast<float>(1 << j)) {
-          found.of[j] += 1;
-          found.of[steps + j] += mass;
-        }
+        if (distance <= 2.5f * static_cast<float>(1 << j)) found.of[j] += mass;
       }
     });
-    found = team_.reduce(found, Masses<2 * steps>::joined);
-    total_ = team_.reduce(all, Masses<1>::joined).of[0];
-    const SamplingRow& s = row_.settings;
-    const double wanted = static_cast<double>(s.top_p) * static_cast<double>(total_) * (1.0 + 1e-6);
+    found = team_.reduce(found, Masses<steps + 1>::joined);
+    total_ = found.of[steps];
+    const double wanted = by_count ? static_cast<double>(s.top_k)
+                                   : static_cast<double>(s.top_p) * static_cast<double>(total_) * (1.0 + 1e-6);
     for (int j = 0; j < steps; ++j) {
-      const bool enough_k = s.top_k > 0 && found.of[j] >= static_cast<Mass>(s.top_k);
-      const bool enough_p =
-          s.top_k == 0 && s.top_p < 1.0f && static_cast<double>(found.of[steps + j]) >= wanted;
       // A little more, so that rounding cannot lose one.
-      if (enough_k || enough_p) return 2.5f * static_cast<float>(1 << j) + 0.01f;
+      if (static_cast<double>(found.of[j]) >= wanted) return 2.5f * static_cast<float>(1 << j) + 0.01f;
     }
-    return s.min_p > 0.0f && s.top_k == 0 && s.top_p >= 1.0f ? fminf(40.0f, 0.01f - logf(s.min_p)) : 40.0f;
+    return farthest;
   }
 
   // The candidates in order of token: warp by warp, block by block.
@@ -174,41 +188,53 @@ class Draw {
     return team_.reduce(sum, Masses<1>::joined).of[0];
   }
 
-  // The kept candidate, in order of token, at which the running sum of measures first exceeds `limit`; -1
-  // when it never does.
-  template <class Measure>
-  __device__ Found find(const Measure& measure, Mass limit) {
-    const Stretch own = part_of(size_, sample_warps, warp_here());
+  // Of `size` members in this block, and as many as there are in the others, in order of token: the one at
+  // which the running sum of mass(i) first exceeds limit(sum of all); -1 when none does.
+  template <class MassAt, class TokenAt, class Limit>
+  __device__ Found find(int size, const MassAt& mass, const TokenAt& token, const Limit& limit_of) {
+    const Stretch own = part_of(size, sample_warps, warp_here());
     const auto add = [](Mass a, Mass b) { return a + b; };
     Mass sum = 0, here = 0;
-    for (int i = own.begin + lane_here(); i < own.end; i += 32) sum += is_kept(i) ? measure(i) : 0;
+#pragma unroll 4
+    for (int i = own.begin + lane_here(); i < own.end; i += 32) sum += mass(i);
     sum = warp_reduce(sum, add);
-    Mass before = before_warp(sum, here);
-    const Mass* all = team_.exchange(here);
-    for (int rank = 0; rank < team_.rank(); ++rank) before += team_.said_by(rank, all);
+    Mass before = before_warp(sum, here), all = 0;
+    const Mass* said = team_.exchange(here);
+    for (int rank = 0; rank < team_.blocks(); ++rank) {
+      before += rank < team_.rank() ? team_.said_by(rank, said) : 0;
+      all += team_.said_by(rank, said);
+    }
+    const Mass limit = limit_of(all);
     Found found = {-1, -1};
-    if (before <= limit && limit - before < sum) found = walk(own, measure, before, limit);
+    if (before <= limit && limit - before < sum) {
+      const int at = walk(own, mass, before, limit);
+      found = {ahead_ + at, token(at)};
+    }
     return team_.reduce(found, [](const Found& a, const Found& b) { return a.index >= 0 ? a : b; });
   }
-  template <class Measure>
-  __device__ Found walk(const Stretch& own, const Measure& measure, Mass before, Mass limit) const {
+  // The member of a warp's own that find() looks for; it is one of them.
+  template <class MassAt>
+  __device__ int walk(const Stretch& own, const MassAt& mass, Mass before, Mass limit) const {
     const int lane = lane_here();
     for (int first = own.begin; first < own.end; first += 32) {
       const int i = first + lane;
-      Mass running = i < own.end && is_kept(i) ? measure(i) : 0;
+      Mass running = i < own.end ? mass(i) : 0;
       for (int offset = 1; offset < 32; offset <<= 1) {
         const Mass other = __shfl_up_sync(full_warp, running, offset);
         if (lane >= offset) running += other;
       }
       running += before;
       const unsigned passed = __ballot_sync(full_warp, running > limit);
-      if (passed != 0) {
-        const int at = first + __ffs(static_cast<int>(passed)) - 1;
-        return {ahead_ + at, row_.tokens[row_.choices_here.begin + at]};
-      }
+      if (passed != 0) return first + __ffs(static_cast<int>(passed)) - 1;
       before = __shfl_sync(full_warp, running, 31);
     }
-    return {-1, -1};
+    return own.end - 1;
+  }
+  template <class Measure, class Limit>
+  __device__ Found find_kept(const Measure& measure, const Limit& limit_of) {
+    return find(
+        size_, [&](int i) { return is_kept(i) ? measure(i) : 0; },
+        [&](int i) { return row_.tokens[row_.choices_here.begin + i]; }, limit_of);
   }
 
   // The largest number of 31 bits of which `holds(sums)` is true, where sums are those of the measures of
@@ -247,8 +273,8 @@ class Draw {
         [&](std::uint32_t, Mass sum) { return sum >= target; });
     const float border = __uint_as_float(bits);
     const Mass above = sum_of([&](int i) { return weight_at(i) > border ? measure(i) : 0; });
-    const Found last =
-        find([&](int i) { return weight_at(i) == border ? measure(i) : 0; }, target - above - 1);
+    const Found last = find_kept([&](int i) { return weight_at(i) == border ? measure(i) : 0; },
+                                 [&](Mass) { return target - above - 1; });
     kept_.weight = border;
     kept_.index = last.index >= 0 ? last.index : all_;
   }
@@ -275,7 +301,8 @@ class Draw {
         [&](std::uint32_t number, Mass sum) { return number < 0x7F800000u && sum < target; });
     const float border = __uint_as_float(bits);
     const Mass below = sum_of([&](int i) { return key_at(i) < border ? weight(i) : 0; });
-    const Found last = find([&](int i) { return key_at(i) == border ? weight(i) : 0; }, target - below - 1);
+    const Found last = find_kept([&](int i) { return key_at(i) == border ? weight(i) : 0; },
+                                 [&](Mass) { return target - below - 1; });
     kept_.key = border;
     kept_.key_index = last.index >= 0 ? last.index : all_;
   }

@@ -1,0 +1,82 @@
+// The CPU, which does everything at once but says that it queues: what plans ahead for such backends can be
+// tested without a GPU. Results are hidden until they are waited for.
+#include <cstring>
+#include <deque>
+#include <vector>
+
+#include "base/error.h"
+#include "support/forwarding_backend.h"
+#include "support/model_backend.h"
+#include "tolerance.h"
+
+namespace inferno::testing {
+namespace {
+
+class QueueingBackend final : public ForwardingBackend {
+ public:
+  using ForwardingBackend::ForwardingBackend;
+
+  bool queues() const override { return true; }
+  Buffer allocate_for_host(std::size_t bytes, std::string_view purpose) override {
+    hidden_.emplace_back(bytes);
+    Buffer out = inner().allocate_for_host(bytes, purpose);
+    visible_.push_back(out.data());
+    return out;
+  }
+  // Into memory of its own; the host's gets it when it waits for the mark behind it.
+  void sample(Matrix out, Matrix logits, const SamplingInputs& inputs) override {
+    const std::size_t memory = memory_of(out.data);
+    if (memory == visible_.size()) return inner().sample(out, logits, inputs);
+    const auto offset = static_cast<std::size_t>(out.data - visible_[memory]);
+    Matrix instead = out;
+    instead.data = hidden_[memory].data() + offset;
+    inner().sample(instead, logits, inputs);
+    results_.push_back({next_mark_, out, std::vector(instead.data, instead.data + out.bytes())});
+    std::memset(out.data, 0xEE, out.bytes());
+  }
+  std::uint64_t mark() override { return next_mark_++; }
+  void wait_for(std::uint64_t mark) override {
+    expects(mark < next_mark_ && next_mark_ - mark <= most_marks, "the mark is remembered");
+    for (; !results_.empty() && results_.front().mark <= mark; results_.pop_front()) {
+      std::memcpy(results_.front().to.data, results_.front().bytes.data(), results_.front().bytes.size());
+    }
+  }
+
+ private:
+  struct Result {
+    std::uint64_t mark;  // behind it
+    Matrix to;
+    std::vector<std::byte> bytes;
+  };
+  std::size_t memory_of(const std::byte* data) const {
+    std::size_t i = 0;
+    while (i < visible_.size() && (data < visible_[i] || data >= visible_[i] + hidden_[i].size())) ++i;
+    return i;
+  }
+
+  std::vector<std::byte*> visible_;
+  std::vector<std::vector<std::byte>> hidden_;
+  std::deque<Result> results_;
+  std::uint64_t next_mark_ = 0;
+};
+
+std::unique_ptr<Backend> make_queueing_backend(int threads) {
+  return std::make_unique<QueueingBackend>(make_cpu_backend(threads));
+}
+
+}  // namespace
+
+const ModelBackend& model_backend() {
+  static const ModelBackend backend = {.make = make_queueing_backend,
+                                       .float_weights = float_weight_logits,
+                                       .quantized_weights = quantized_weight_logits,
+                                       .decoded_weights = 1e-4,
+                                       .parity = 0.0,
+                                       .expert_parity = 0.0,
+                                       .tie = 0.02f,
+                                       .cache = DType::f32,
+                                       .promises_bits = true};
+  return backend;
+}
+
+}  // namespace inferno::testing
