@@ -12,29 +12,33 @@ StepBuffers::StepBuffers(Backend& backend, const StepLimits& limits, int groups,
     : backend_(backend), limits_(limits) {
   step_.groups.resize(static_cast<std::size_t>(groups));
   step_.block_size = block_size;
-  lay_out(limits.tokens, limits.sequences, limits.logit_rows);
+  lay_out({limits.tokens, limits.sequences, limits.logit_rows});
   memory_ = backend_.allocate(image_.size() * sizeof(int), "step inputs");
 }
 
-// One behind the other, so that one copy carries them all. Until the memory is there they have no addresses.
-void StepBuffers::lay_out(int tokens, int sequences, int logit_rows) {
-  constexpr std::size_t aligned = 64;  // integers
+// One behind the other, so that one copy carries them all: tables, which seldom change, behind what always
+// does. Until the memory is there they have no addresses.
+void StepBuffers::lay_out(const Extents& extents) {
+  constexpr std::size_t aligned = 16;  // integers
   std::size_t end = 0;
   const auto place = [&](Matrix& matrix, int rows, int cols) {
     matrix = {memory_.data(), DType::i32, rows, cols};
     if (matrix.data != nullptr) matrix.data += end * sizeof(int);
     end += (matrix.bytes() / sizeof(int) + aligned - 1) / aligned * aligned;
   };
-  place(step_.tokens, tokens, 1);
-  place(step_.positions, tokens, 1);
-  place(step_.query_start, sequences + 1, 1);
-  place(step_.context_len, sequences, 1);
-  place(step_.logit_rows, logit_rows, 1);
+  place(step_.tokens, extents.tokens, 1);
+  place(step_.positions, extents.tokens, 1);
+  place(step_.query_start, extents.sequences + 1, 1);
+  place(step_.context_len, extents.sequences, 1);
+  place(step_.logit_rows, extents.logit_rows, 1);
+  for (KvGroup& group : step_.groups) place(group.slots, extents.tokens, 1);
   for (KvGroup& group : step_.groups) {
-    place(group.slots, tokens, 1);
-    place(group.block_table, sequences, limits_.blocks_per_sequence);
+    place(group.block_table, extents.sequences, limits_.blocks_per_sequence);
   }
-  image_.resize(end);
+  if (extents == extents_) return;
+  extents_ = extents;
+  image_.assign(end, 0);  // the gaps shall always be the same
+  sent_.clear();
 }
 
 std::span<int> StepBuffers::image_of(const Matrix& matrix) {
@@ -51,7 +55,7 @@ const StepInputs& StepBuffers::fill(std::span<const StepSlice> slices, StepToken
   const int sequences = static_cast<int>(slices.size());
   expects(rows <= limits_.tokens && sequences <= limits_.sequences && logit_rows <= limits_.logit_rows,
           "the slices fit the step");
-  lay_out(rows, sequences, logit_rows);
+  lay_out({rows, sequences, logit_rows});
   const std::span<int> tokens = image_of(step_.tokens), positions = image_of(step_.positions),
                        starts = image_of(step_.query_start), lengths = image_of(step_.context_len),
                        logits = image_of(step_.logit_rows);
@@ -69,16 +73,26 @@ const StepInputs& StepBuffers::fill(std::span<const StepSlice> slices, StepToken
     lengths[i] = slice.start + static_cast<int>(count);
   }
   for (std::size_t group = 0; group < step_.groups.size(); ++group) fill_group(slices, group);
-  send(tokens_from == StepTokens::given ? step_.tokens : step_.positions);
+  send(tokens_from);
   return step_;
 }
 
-// Everything from this matrix on; the tokens come first.
-void StepBuffers::send(const Matrix& first) {
-  const auto begin = static_cast<std::size_t>(first.data - memory_.data()) / sizeof(int);
-  const std::span<const int> values = std::span(image_).subspan(begin);
-  backend_.upload({first.data, DType::i32, 1, static_cast<std::int32_t>(values.size())},
-                  std::as_bytes(values));
+// What the device does not have yet, in one piece. Tokens that it has may be others: whoever draws writes there.
+void StepBuffers::send(StepTokens tokens) {
+  const std::size_t behind_tokens = image_of(step_.tokens).size();
+  std::size_t begin = tokens == StepTokens::given ? 0 : behind_tokens, end = image_.size();
+  if (!sent_.empty()) {
+    while (end > behind_tokens && image_[end - 1] == sent_[end - 1]) --end;
+    while (begin >= behind_tokens && begin < end && image_[begin] == sent_[begin]) ++begin;
+  }
+  const std::span<const int> values = std::span(image_).subspan(begin, end - begin);
+  if (!values.empty()) {
+    backend_.upload(
+        {memory_.data() + begin * sizeof(int), DType::i32, 1, static_cast<std::int32_t>(values.size())},
+        std::as_bytes(values));
+  }
+  sent_.resize(image_.size());
+  std::swap(sent_, image_);  // every number but the gaps' is written anew by the next step
 }
 
 void StepBuffers::fill_group(std::span<const StepSlice> slices, std::size_t group) {

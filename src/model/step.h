@@ -36,15 +36,21 @@ class StepBuffers {
   Matrix drawn_tokens(int rows) const { return {memory_.data(), DType::i32, rows, 1}; }
 
  private:
-  void lay_out(int tokens, int sequences, int logit_rows);
+  struct Extents {
+    int tokens = 0, sequences = 0, logit_rows = 0;
+    bool operator==(const Extents&) const = default;
+  };
+  void lay_out(const Extents& extents);
   std::span<int> image_of(const Matrix& matrix);
-  void send(const Matrix& first);
+  void send(StepTokens tokens);
   void fill_group(std::span<const StepSlice> slices, std::size_t group);
 
   Backend& backend_;
   StepLimits limits_;
   Buffer memory_;
-  std::vector<int> image_;  // what the device shall have, sent at once
+  std::vector<int> image_;  // what the device shall have
+  std::vector<int> sent_;   // what it has; empty: something else
+  Extents extents_;         // of both
   StepInputs step_;
 };
 

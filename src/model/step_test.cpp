@@ -3,13 +3,25 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/forwarding_backend.h"
+
 namespace inferno {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
+
+class CountingBackend final : public testing::ForwardingBackend {
+ public:
+  CountingBackend() : ForwardingBackend(make_cpu_backend(1)) {}
+  void upload(Matrix to, std::span<const std::byte> from) override {
+    integers += from.size() / sizeof(int);
+    inner().upload(to, from);
+  }
+  std::size_t integers = 0;
+};
 
 struct Scene {
-  std::unique_ptr<Backend> backend = make_cpu_backend(1);
+  std::unique_ptr<CountingBackend> backend = std::make_unique<CountingBackend>();
   StepLimits limits = {.tokens = 100, .sequences = 3, .logit_rows = 5, .blocks_per_sequence = 4};
   StepBuffers buffers{*backend, limits, 2, 8};
 
@@ -23,7 +35,8 @@ struct Scene {
 std::vector<Matrix> all_of(const StepInputs& step) {
   std::vector<Matrix> out = {step.tokens, step.positions, step.query_start, step.context_len,
                              step.logit_rows};
-  for (const KvGroup& group : step.groups) out.insert(out.end(), {group.slots, group.block_table});
+  for (const KvGroup& group : step.groups) out.push_back(group.slots);
+  for (const KvGroup& group : step.groups) out.push_back(group.block_table);
   return out;
 }
 
@@ -63,6 +76,41 @@ TEST(StepBuffers, LeaveTokensThatWereDrawn) {
   EXPECT_THAT(scene.read(step.positions), ElementsAre(7, 3));
   EXPECT_THAT(scene.read(step.context_len), ElementsAre(8, 4));
   EXPECT_THAT(scene.read(step.groups[1].block_table), ElementsAre(3, 1, -1, -1, 3, 1, -1, -1));
+}
+
+// Any sequence of steps leaves on the device what it would leave on a fresh one, and the next token of a long
+// context takes a few numbers, not its table.
+TEST(StepBuffers, SendWhatChanged) {
+  Scene scene;
+  const std::vector<TokenId> tokens = {1, 2, 3, 4, 5, 6, 7, 8};
+  std::vector<int> blocks = {3, 1, 2}, other = {5, 6, 7};
+  const auto slice = [&](int count, int start) {
+    return StepSlice{.tokens = std::span(tokens).first(static_cast<std::size_t>(count)),
+                     .start = start,
+                     .logits = 1,
+                     .blocks = {blocks, other}};
+  };
+  const auto expect_all = [&](std::vector<StepSlice> slices) {
+    scene.backend->integers = 0;
+    const std::vector<Matrix> found = all_of(scene.buffers.fill(slices));
+    Scene fresh;
+    const std::vector<Matrix> expected = all_of(fresh.buffers.fill(slices));
+    for (std::size_t i = 0; i < found.size(); ++i) EXPECT_EQ(scene.read(found[i]), fresh.read(expected[i]));
+  };
+  expect_all({slice(8, 0)});
+  expect_all({slice(1, 8)});
+  expect_all({slice(1, 9)});
+  EXPECT_LT(scene.backend->integers, 7u * 16);
+  blocks[1] = 9;
+  expect_all({slice(1, 10)});
+  expect_all({slice(1, 11), slice(1, 7)});
+  blocks.push_back(10);
+  expect_all({slice(1, 12), slice(1, 8)});
+  expect_all({slice(1, 12), slice(1, 8)});
+  expect_all({slice(1, 13)});
+  const std::vector<int> drawn = {41};
+  scene.backend->upload(scene.buffers.drawn_tokens(1), std::as_bytes(std::span(drawn)));
+  expect_all({slice(1, 13)});  // the same again, but for what lies on the device
 }
 
 // Recorded steps are replayed with other numbers at the same addresses.

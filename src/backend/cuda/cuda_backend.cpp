@@ -128,6 +128,7 @@ class CudaBackend final : public Backend {
   void upload(Matrix to, std::span<const std::byte> from) override {
     expects(from.size() <= to.bytes(), "upload fits its matrix");
     enter_thread();
+    if (can_put(from.size())) return put(queue(), to.data, from);
     staging_.upload(to.data, from);
   }
   void download(std::span<std::byte> to, Matrix from) override {

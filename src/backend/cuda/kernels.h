@@ -215,6 +215,10 @@ void sort_choices(const Queue& queue, const Sorted& sorted, const Chosen& chosen
 void combine(const Queue& queue, Matrix out, Matrix rows, const float* shares, const std::int32_t* places,
              int active);
 
+// A small upload.
+bool can_put(std::size_t bytes);
+void put(const Queue& queue, std::byte* to, std::span<const std::byte> from);
+
 // Room for one row being sampled, `sample_rows_at_once` times over.
 constexpr int sample_rows_at_once = 16;
 constexpr std::size_t sample_floats(std::int64_t vocab) {
