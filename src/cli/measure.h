@@ -38,7 +38,8 @@ class Measurer {
  private:
   void allocate_sampling(const Sampling& sampling);
   void prefill(int tokens);
-  void queue_step(std::span<const std::vector<TokenId>> inputs, int start, StepTokens from, bool wants_logits);
+  void queue_step(std::span<const std::vector<TokenId>> inputs, int start, StepTokens from,
+                  bool wants_logits);
   void read_tokens(std::size_t left);
   void decode(int tokens, int start);
 

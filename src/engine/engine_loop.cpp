@@ -130,9 +130,7 @@ EngineLoop::Flight EngineLoop::launch(Plan plan, StepTokens tokens) {
 // themselves, and they are where the device finds them.
 std::optional<EngineLoop::Flight> EngineLoop::launch_ahead() {
   if (!plans_ahead_ || !flight_->is_whole) return std::nullopt;
-  const auto looks_back = [this](const Slice& slice) {
-    return choices_.at(slice.id)->sampling.looks_back();
-  };
+  const auto looks_back = [this](const Slice& slice) { return choices_.at(slice.id)->sampling.looks_back(); };
   if (std::ranges::any_of(flight_->plan.slices, looks_back)) return std::nullopt;
   std::optional<Plan> plan = scheduler_.ahead(flight_->plan);
   if (!plan) return std::nullopt;
@@ -210,10 +208,10 @@ Matrix EngineLoop::forward(const Plan& plan, StepTokens tokens) {
     const Sequence& sequence = *slice.sequence;
     StepSlice& out = slices.emplace_back();
     out.start = sequence.computed + (drawn ? 1 : 0);
-    out.tokens = drawn ? std::span(&unknown, 1)
-                       : std::span(sequence.tokens)
-                             .subspan(static_cast<std::size_t>(out.start),
-                                      static_cast<std::size_t>(slice.tokens));
+    out.tokens =
+        drawn ? std::span(&unknown, 1)
+              : std::span(sequence.tokens)
+                    .subspan(static_cast<std::size_t>(out.start), static_cast<std::size_t>(slice.tokens));
     out.logits = slice.wants_logits ? 1 : 0;
     for (const std::vector<BlockId>& blocks : sequence.blocks) out.blocks.emplace_back(blocks);
   }

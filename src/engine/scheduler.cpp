@@ -73,7 +73,8 @@ std::optional<Plan> Scheduler::ahead(const Plan& plan) {
   for (const Slice& slice : plan.slices) {
     const Sequence& sequence = *slice.sequence;
     const bool writes_on = static_cast<int>(sequence.tokens.size()) + 1 < sequence.limit;
-    if (slice.tokens != 1 || !slice.wants_logits || !sequence.forks.empty() || !writes_on) return std::nullopt;
+    if (slice.tokens != 1 || !slice.wants_logits || !sequence.forks.empty() || !writes_on)
+      return std::nullopt;
   }
   Plan next;
   for (const Slice& slice : plan.slices) {

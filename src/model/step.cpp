@@ -77,7 +77,8 @@ const StepInputs& StepBuffers::fill(std::span<const StepSlice> slices, StepToken
   return step_;
 }
 
-// What the device does not have yet, in one piece. Tokens that it has may be others: whoever draws writes there.
+// What the device does not have yet, in one piece. Tokens that it has may be others: whoever draws writes
+// there.
 void StepBuffers::send(StepTokens tokens) {
   const std::size_t behind_tokens = image_of(step_.tokens).size();
   std::size_t begin = tokens == StepTokens::given ? 0 : behind_tokens, end = image_.size();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <tuple>
 
 #include "ops/backends.h"
 #include "ops/reference.h"
@@ -202,6 +203,22 @@ TEST_P(ManyExperts, AgreeAfterLogitsThatNobodyRead) {
 TEST_P(ManyExperts, AgreeWhereABlockSumsTheirRowsInTurns) {
   Scene(device, {.spec = spec(16, 16, 64), .width = 2176, .before = 64}).expect_agreement();
   Scene(device, {.spec = spec(4, 4, 320), .width = 6400, .before = 64}).expect_agreement();
+}
+
+// On a GPU a team of blocks routes each token; rows beyond 4,096 do not fit their registers.
+TEST_P(ManyExperts, AgreeForSeveralTokens) {
+  for (const auto& [experts, active, width] :
+       {std::tuple{32, 4, 256}, {128, 8, 256}, {33, 5, 264}, {3, 1, 8}, {4, 2, 2880}, {4, 2, 8192}}) {
+    for (const WeightFormat router : {WeightFormat::bf16, WeightFormat::f32}) {
+      SCOPED_TRACE(testing::Message() << active << " of " << experts << ", width " << width);
+      Case c = {.spec = spec(experts, active, 64), .router = router, .width = width, .before = 64};
+      c.tokens = 2;
+      Scene(device, c).expect_agreement();
+      c.spec.renormalize = false;
+      c.tokens = experts < 10 ? 7 : 3;
+      Scene(device, c).expect_agreement();
+    }
+  }
 }
 
 TEST_P(ManyExperts, AgreeWhereGateAndUpAreTwoParts) {

@@ -232,6 +232,10 @@ std::optional<std::string> CudaBackend::refuses(const BlockSpec& block, WeightFo
     if (moe->active < 1 || moe->active > moe->experts) {
       return fmt::format("{} active of {} experts", moe->active, moe->experts);
     }
+    if (moe->active > most_active_experts) {
+      return fmt::format("{} active experts: the CUDA kernels choose {} at most", moe->active,
+                         most_active_experts);
+    }
     if (moe->experts > most_experts) {
       return fmt::format("{} experts: the CUDA kernels sort tokens by {} at most", moe->experts,
                          most_experts);

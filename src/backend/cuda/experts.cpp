@@ -111,9 +111,9 @@ void Products::mix_experts_add_norm(const AfterBranch& then, Matrix in, const Mo
   Parts parts(between_.at_least(0));
   const Mixture mixture = divide(parts, spec, in.cols, in.rows);
   if (in.rows == 1 && single_.mix_experts_add_norm(then, in, mixture.hidden, spec, weights)) return;
-  mix_experts(then.branch, in, spec, weights);
+  single_.finish(in);
   single_.forget(then.out);
-  add_norm(queue_, then.out, then.residual, then.branch, then.scale, *then.norm);
+  mix(in, spec, weights, mixture, {.out = then.branch, .then = &then});
 }
 
 void Products::mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights) {
@@ -121,27 +121,40 @@ void Products::mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeW
   single_.finish(in);
   reserve_experts(spec, in.cols, in.rows);
   Parts parts(between_.at_least(0));
-  const Mixture mixture = divide(parts, spec, in.cols, in.rows);
+  mix(in, spec, weights, divide(parts, spec, in.cols, in.rows), {.out = out});
+}
+
+// The choices' rows are where the mixture has them.
+void Products::finish(const Target& to, const MoeMlp& spec, const Mixture& mixture,
+                      const std::int32_t* places) {
+  const MixedRows mixed = {
+      .rows = mixture.mixed, .shares = mixture.shares, .places = places, .active = spec.active};
+  if (to.then == nullptr) return combine(queue_, to.out, mixed);
+  combine_add_norm(queue_, to.then->out, to.then->residual, mixed, to.then->scale, *to.then->norm);
+}
+
+void Products::mix(Matrix in, const MoeMlp& spec, const MoeWeights& weights, const Mixture& mixture,
+                   const Target& to) {
   const bool narrow = activations_ == DType::bf16;
   const std::vector<WeightView> up = views(weights.gate_up), down = views(weights.down);
   const bool fast = narrow && spec.activation.gated && gemv_takes_gated(up, spec.hidden) &&
                     gemv_takes(down.front(), spec.active);
   const bool groups = narrow && !(fast && in.rows == 1);  // one token has nothing to share
   if (const int group = groups ? group_for(spec, weights, mixture) : 0; group > 0) {
-    return mix_grouped(out, in, spec, weights, mixture, group);
+    return mix_grouped(to, in, spec, weights, mixture, group);
   }
   linear(mixture.logits, in, weights.router);
   route(queue_, mixture.experts, mixture.shares, mixture.logits, spec);
   if (fast && mixture.choices <= few_choices) {
-    mix_few(out, in, spec, weights, mixture);
+    mix_few(to, in, spec, weights, mixture);
   } else if (narrow && in.rows > plain_tokens && all_whole_runs(up) && all_whole_runs(down)) {
-    mix_sorted(out, in, spec, weights, mixture);
+    mix_sorted(to, in, spec, weights, mixture);
   } else {
-    mix_plainly(out, in, spec, weights, mixture);
+    mix_plainly(to, in, spec, weights, mixture);
   }
 }
 
-void Products::mix_few(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
+void Products::mix_few(const Target& to, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
                        const Mixture& mixture) {
   const Chosen chosen = mixture.chosen(spec);
   const Product up = {.out = mixture.hidden,
@@ -149,9 +162,14 @@ void Products::mix_few(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeigh
                       .bias = bias_of(weights.gate_up),
                       .bias_stride = weights.gate_up.bias.cols};
   gemv_gated(queue_, views(weights.gate_up), up, chosen, spec.activation);
-  const Product down = {
-      .out = out, .in = mixture.hidden, .bias = bias_of(weights.down), .bias_stride = weights.down.bias.cols};
+  const Product down = {.out = to.out,
+                        .in = mixture.hidden,
+                        .bias = bias_of(weights.down),
+                        .bias_stride = weights.down.bias.cols};
   gemv_combined(queue_, views(weights.down).front(), down, chosen);
+  if (to.then != nullptr) {
+    add_norm(queue_, to.then->out, to.then->residual, to.out, to.then->scale, *to.then->norm);
+  }
 }
 
 // Groups that hold nearly every expert's tokens when choices fall by chance: further ones read its weights
@@ -191,7 +209,7 @@ Matrix Products::route_grouped(Matrix in, const MoeMlp& spec, const MoeWeights& 
   return narrow;
 }
 
-void Products::mix_grouped(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
+void Products::mix_grouped(const Target& to, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
                            const Mixture& mixture, int group) {
   in = route_grouped(in, spec, weights, mixture);
   Matrix hidden = mixture.hidden;
@@ -214,7 +232,7 @@ void Products::mix_grouped(Matrix out, Matrix in, const MoeMlp& spec, const MoeW
   product.bias_stride = weights.down.bias.cols;
   product.gathers = false;
   grouped_plain(queue_, views(weights.down).front(), product);
-  combine(queue_, out, mixture.mixed, mixture.shares, mixture.sorted.places, spec.active);
+  finish(to, spec, mixture, mixture.sorted.places);
 }
 
 // Calls use(weight, first expert) with bf16 in tiles. Other formats are decoded in slabs, as many experts at
@@ -282,7 +300,7 @@ void Products::activate_sorted(Matrix in, const MoeMlp& spec, const Linear& gate
   }
 }
 
-void Products::mix_sorted(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
+void Products::mix_sorted(const Target& to, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
                           const Mixture& mixture) {
   if (in.dtype != mixture.input.dtype) {
     convert(queue_, mixture.input, in);
@@ -291,13 +309,13 @@ void Products::mix_sorted(Matrix out, Matrix in, const MoeMlp& spec, const MoeWe
   sort_choices(queue_, mixture.sorted, mixture.chosen(spec), spec.experts, gemm_rows);
   activate_sorted(in, spec, weights.gate_up, mixture);
   multiply_sorted(sorted_call(mixture.mixed, mixture.hidden, weights.down, mixture), weights.down, mixture);
-  combine(queue_, out, mixture.mixed, mixture.shares, mixture.sorted.places, spec.active);
+  finish(to, spec, mixture, mixture.sorted.places);
 }
 
-void Products::mix_plainly(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
+void Products::mix_plainly(const Target& to, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
                            const Mixture& mixture) {
-  const auto multiply = [&](Matrix to, Matrix from, const Linear& linear_weights, int in_divisor) {
-    Product product = {.out = to,
+  const auto multiply = [&](Matrix out, Matrix from, const Linear& linear_weights, int in_divisor) {
+    Product product = {.out = out,
                        .in = from,
                        .bias = bias_of(linear_weights),
                        .bias_stride = linear_weights.bias.cols,
@@ -311,7 +329,7 @@ void Products::mix_plainly(Matrix out, Matrix in, const MoeMlp& spec, const MoeW
   multiply(mixture.wide, in, weights.gate_up, spec.active);
   activate(queue_, mixture.hidden, mixture.wide, spec.activation);
   multiply(mixture.mixed, mixture.hidden, weights.down, 1);
-  combine(queue_, out, mixture.mixed, mixture.shares, nullptr, spec.active);
+  finish(to, spec, mixture, nullptr);
 }
 
 }  // namespace inferno::cuda

@@ -197,6 +197,7 @@ bool grouped_takes(const Queue& queue, const WeightView& weight, Matrix out);
 void grouped_linear(const Queue& queue, std::span<const WeightView> parts, const Product& product);
 
 // The largest logits of each row of f32 [tokens, experts], the lower expert first where they are equal.
+constexpr int most_active_experts = 32;
 void route(const Queue& queue, std::int32_t* experts, float* shares, Matrix logits, const MoeMlp& spec);
 // The same from the rows that the router reads, which are also rounded to two bytes an element for what comes
 // next: to bf16, or to f16 under a factor for each row, a power of two.
@@ -211,9 +212,18 @@ bool route_takes_rows(const WeightView& router);
 void route_rows(const Queue& queue, const RoutedRows& rows, const WeightView& router, const MoeMlp& spec);
 // `tile`: the most places of one tile; there are most_tiles() of them.
 void sort_choices(const Queue& queue, const Sorted& sorted, const Chosen& chosen, int experts, int tile);
-// out[t] = sum over k of shares[t, k] * rows[place of (t, k)]; places null: in order.
-void combine(const Queue& queue, Matrix out, Matrix rows, const float* shares, const std::int32_t* places,
-             int active);
+// What experts made of tokens, row by row: choice (t, k) stands in row places[t, k]; null: in order.
+struct MixedRows {
+  Matrix rows;
+  const float* shares = nullptr;
+  const std::int32_t* places = nullptr;
+  int active = 0;
+};
+// out[t] = sum over k of shares[t, k] * rows[place of (t, k)]
+void combine(const Queue& queue, Matrix out, const MixedRows& mixed);
+// The same as a branch that is added to the residual stream before the norm.
+void combine_add_norm(const Queue& queue, Matrix out, Matrix residual, const MixedRows& mixed, float scale,
+                      const Norm& norm);
 
 // A small upload.
 bool can_put(std::size_t bytes);

@@ -37,16 +37,25 @@ class Products {
 
  private:
   struct Mixture;  // the memory of one mix_experts
+  // Where a mixture goes: `out`, or the residual stream and the norm behind it, and `out` is free to use.
+  struct Target {
+    Matrix out;
+    const AfterBranch* then = nullptr;
+  };
   Mixture divide(Parts& parts, const MoeMlp& spec, int width, std::int64_t tokens) const;
   void multiply_expanded(Matrix out, Matrix in, const WeightView& weight, const Product& product);
-  void mix_few(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights, const Mixture& mixture);
+  void mix(Matrix in, const MoeMlp& spec, const MoeWeights& weights, const Mixture& mixture,
+           const Target& to);
+  void finish(const Target& to, const MoeMlp& spec, const Mixture& mixture, const std::int32_t* places);
+  void mix_few(const Target& to, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
+               const Mixture& mixture);
   int group_for(const MoeMlp& spec, const MoeWeights& weights, const Mixture& mixture) const;
   Matrix route_grouped(Matrix in, const MoeMlp& spec, const MoeWeights& weights, const Mixture& mixture);
-  void mix_grouped(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
+  void mix_grouped(const Target& to, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
                    const Mixture& mixture, int group);
-  void mix_sorted(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
+  void mix_sorted(const Target& to, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
                   const Mixture& mixture);
-  void mix_plainly(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
+  void mix_plainly(const Target& to, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
                    const Mixture& mixture);
   static GemmCall sorted_call(Matrix out, Matrix in, const Linear& weights, const Mixture& mixture);
   void with_decoded(const WeightView& weight, const Mixture& mixture,

@@ -32,7 +32,7 @@ __device__ inline Best next_best(const float* logits, int experts, const Best& l
   return best;
 }
 
-// Of one token.
+// Of one token; active: most_active_experts at most, because each lane keeps one.
 struct RouterLogits {
   const float* values;
   int count, active;
@@ -41,25 +41,26 @@ struct RouterLogits {
 __device__ inline void choose_experts(std::int32_t* experts, float* shares, const RouterLogits& logits,
                                       int lane) {
   Best last = {INFINITY, -1};
-  float top = 0.0f, sum = 0.0f;
+  float top = 0.0f, sum = 0.0f, own_share = 0.0f;
+  int own_expert = 0;
   for (int k = 0; k < logits.active; ++k) {
     last = next_best(logits.values, logits.count, last, lane);
     if (k == 0) top = last.logit;
     const float share = expf(last.logit - top);
     sum += share;
-    if (lane == 0) {
-      // Logits that are not numbers choose nobody; an expert that exists keeps the kernels behind safe.
-      experts[k] = min(last.expert, logits.count - 1);
-      shares[k] = share;
-    }
+    if (lane != k) continue;
+    // Logits that are not numbers choose nobody; an expert that exists keeps the kernels behind safe.
+    own_expert = min(last.expert, logits.count - 1);
+    own_share = share;
   }
   if (!logits.renormalizes) {
     sum = 0.0f;
     for (int e = lane; e < logits.count; e += 32) sum += expf(logits.values[e] - top);
     sum = warp_sum(sum);
   }
-  __syncwarp();
-  for (int k = lane; k < logits.active; k += 32) shares[k] /= sum;
+  if (lane >= logits.active) return;
+  experts[lane] = own_expert;
+  shares[lane] = own_share / sum;
 }
 
 }  // namespace inferno::cuda

@@ -1,8 +1,10 @@
 // A router and what stands around it, in one kernel for rows that experts multiply next: the logits, the
-// choice, and the row itself in two bytes an element. A block for each token, bound by latency: all of it
-// stays on the multiprocessor, the router's weights come from L2.
+// choice, and the row itself in two bytes an element. Bound by latency, so a team of blocks (a cluster)
+// shares the experts of a token: each block has the whole row in registers, a quarter in every fourth warp,
+// and the first weights before the kernel ahead of this one has ended.
 #include <cuda_fp16.h>
 
+#include "backend/cuda/device/cluster.cuh"
 #include "backend/cuda/device/elements.cuh"
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/kernels/choose.cuh"
@@ -12,7 +14,10 @@
 namespace inferno::cuda {
 namespace {
 
-constexpr int threads = 512;
+constexpr int threads = 512, warps = threads / 32;
+constexpr int quarters = 4, experts_at_once = warps / quarters;  // of a block
+constexpr int run = 8, kept_runs = 4;                            // elements; of each lane
+constexpr int most_team = 8;
 
 struct RouteCall {
   Elements in;
@@ -32,72 +37,188 @@ __device__ float factor_for(float largest) {
                         : 1.0f;
 }
 
-__device__ void write_narrow(const RouteCall& call, const float* row, std::int64_t token, float factor) {
-  const float inverse = 1.0f / factor;
-  for (int k = 2 * static_cast<int>(threadIdx.x); k < call.cols; k += 2 * threads) {
-    const std::int64_t at = (token * call.cols + k) / 2;
+__device__ void write_narrow(const RouteCall& call, const float (&values)[run], std::int64_t at,
+                             float inverse) {
+  uint4 words;
+  auto* pairs = reinterpret_cast<std::uint32_t*>(&words);
+#pragma unroll
+  for (int i = 0; i < run / 2; ++i) {
+    const float a = values[2 * i], b = values[2 * i + 1];
     if (call.factors != nullptr) {
-      reinterpret_cast<__half2*>(call.narrow)[at] = __floats2half2_rn(row[k] * inverse, row[k + 1] * inverse);
+      const __half2 pair = __floats2half2_rn(a * inverse, b * inverse);
+      pairs[i] = *reinterpret_cast<const std::uint32_t*>(&pair);
     } else {
-      reinterpret_cast<std::uint32_t*>(call.narrow)[at] = packed(row[k], row[k + 1]);
+      pairs[i] = packed(a, b);
     }
   }
-  if (call.factors != nullptr && threadIdx.x == 0) call.factors[token] = factor;
+  *reinterpret_cast<uint4*>(call.narrow + 2 * at) = words;
+}
+
+// A warp's part of a row and of the experts.
+struct Share {
+  int rank, blocks;   // of this block in the team
+  int quarter, slot;  // of the row, and of the experts that the block takes at once
+  int begin, end;     // runs
+  int lane;
+
+  __device__ explicit Share(int cols)
+      : rank(static_cast<int>(blockIdx.y)),
+        blocks(static_cast<int>(gridDim.y)),
+        quarter(static_cast<int>(threadIdx.x) / 32 % quarters),
+        slot(static_cast<int>(threadIdx.x) / 32 / quarters),
+        lane(static_cast<int>(threadIdx.x) % 32) {
+    const int runs = cols / run, each = (runs + quarters - 1) / quarters;
+    begin = min(runs, quarter * each);
+    end = min(runs, begin + each);
+  }
+  __device__ int column(int j) const { return run * (begin + lane + 32 * j); }
+  __device__ bool has(int j) const { return begin + lane + 32 * j < end; }
+  __device__ int runs() const { return (end - begin + 31) / 32; }
+  // The i-th expert that this block takes in this slot.
+  __device__ int expert(int i, int in_slot) const { return (i * blocks + rank) * experts_at_once + in_slot; }
+};
+
+__device__ float dot(const float (&a)[run], const float (&b)[run]) {
+  float sum = 0.0f;
+#pragma unroll
+  for (int i = 0; i < run; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+// The row's largest value, in this warp's part; the first runs are kept.
+__device__ float read_row(const RouteCall& call, const Share& own, std::int64_t row,
+                          float (&kept)[kept_runs][run]) {
+  float largest = 0.0f;
+  const auto look_at = [&](const float(&values)[run]) {
+#pragma unroll
+    for (int i = 0; i < run; ++i) largest = fmaxf(largest, fabsf(values[i]));
+  };
+#pragma unroll
+  for (int j = 0; j < kept_runs; ++j) {
+#pragma unroll
+    for (int i = 0; i < run; ++i) kept[j][i] = 0.0f;
+    if (own.has(j)) call.in.get_run(kept[j], row + own.column(j), run);
+  }
+#pragma unroll
+  for (int j = 0; j < kept_runs; ++j) look_at(kept[j]);
+  for (int j = kept_runs; j < own.runs(); ++j) {
+    float values[run] = {};
+    if (own.has(j)) call.in.get_run(values, row + own.column(j), run);
+    look_at(values);
+  }
+  return warp_max(largest);
 }
 
 template <class Reader>
-__device__ float logit_of(const Reader& router, const float* row, int cols, int expert, int lane) {
-  float sum = 0.0f;
-#pragma unroll 4
-  for (int k = 8 * lane; k < cols; k += 8 * 32) {
-    float values[8];
-    router.decode(values, expert, k, 8);
-    const float4 a = *reinterpret_cast<const float4*>(row + k),
-                 b = *reinterpret_cast<const float4*>(row + k + 4);
-    sum += values[0] * a.x + values[1] * a.y + values[2] * a.z + values[3] * a.w;
-    sum += values[4] * b.x + values[5] * b.y + values[6] * b.z + values[7] * b.w;
+__device__ void load_weights(const Reader& router, const Share& own, int expert, int count,
+                             float (&weights)[kept_runs][run]) {
+#pragma unroll
+  for (int j = 0; j < kept_runs; ++j) {
+#pragma unroll
+    for (int i = 0; i < run; ++i) weights[j][i] = 0.0f;
+    if (expert < count && own.has(j)) router.decode(weights[j], expert, own.column(j), run);
   }
-  return warp_sum(sum);
+}
+
+// The row for what comes next, by one block: every run by one of the warps that have it.
+__device__ void finish_row(const RouteCall& call, const Share& own, std::int64_t row,
+                           const float (&kept)[kept_runs][run], const float* largest_of) {
+  float largest = largest_of[0];
+  for (int quarter = 1; quarter < quarters; ++quarter) largest = fmaxf(largest, largest_of[quarter]);
+  const float factor = factor_for(largest), inverse = 1.0f / factor;
+#pragma unroll
+  for (int j = 0; j < kept_runs; ++j) {
+    if (own.has(j) && j % experts_at_once == own.slot) {
+      write_narrow(call, kept[j], row + own.column(j), inverse);
+    }
+  }
+  for (int j = kept_runs; j < own.runs(); ++j) {
+    if (!own.has(j) || j % experts_at_once != own.slot) continue;
+    float values[run];
+    call.in.get_run(values, row + own.column(j), run);
+    write_narrow(call, values, row + own.column(j), inverse);
+  }
+  if (call.factors != nullptr && threadIdx.x == 0) call.factors[blockIdx.x] = factor;
 }
 
 template <class Reader>
 __global__ void __launch_bounds__(threads) route_rows_kernel(const Reader router, const RouteCall call) {
-  extern __shared__ __align__(16) float row[];  // [cols], then [count] logits
-  __shared__ float largest_of[threads / 32];
-  float* logits = row + call.cols;
+  extern __shared__ __align__(16) float sums[];  // [quarters, count], then [count] logits
+  __shared__ float largest_of[quarters];
+  float* logits = sums + quarters * call.count;
+  const Share own(call.cols);
+  if (own.blocks > 1) cluster_arrive();  // nothing is sent to a block that has not begun
+  float weights[kept_runs][run], kept[kept_runs][run];
+  load_weights(router, own, own.expert(0, own.slot), call.count, weights);
   wait_for_previous();
   let_next_start();
-  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
-  const std::int64_t token = blockIdx.x;
-  float largest = 0.0f;
-  for (int k = 8 * thread; k < call.cols; k += 8 * threads) {
-    float values[8];
-    call.in.get_run(values, token * call.cols + k, 8);
+  const std::int64_t row = std::int64_t{blockIdx.x} * call.cols;
+  const float largest = read_row(call, own, row, kept);
+  if (own.lane == 0 && own.slot == 0) largest_of[own.quarter] = largest;
+  for (int i = 0; own.expert(i, 0) < call.count; ++i) {
+    const int expert = own.expert(i, own.slot);
+    if (i > 0) load_weights(router, own, expert, call.count, weights);
+    float sum = 0.0f;
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      row[k + i] = values[i];
-      largest = fmaxf(largest, fabsf(values[i]));
+    for (int j = 0; j < kept_runs; ++j) sum += dot(kept[j], weights[j]);
+    for (int j = kept_runs; j < own.runs(); ++j) {
+      float values[run] = {}, more[run] = {};
+      if (expert < call.count && own.has(j)) {
+        call.in.get_run(values, row + own.column(j), run);
+        router.decode(more, expert, own.column(j), run);
+      }
+      sum += dot(values, more);
+    }
+    sum = warp_sum(sum);
+    if (own.lane == 0 && expert < call.count) sums[own.quarter * call.count + expert] = sum;
+  }
+  if (own.blocks > 1) cluster_wait();
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x);; i += threads) {
+    const int expert = own.expert(i / experts_at_once, i % experts_at_once);
+    if (own.expert(i / experts_at_once, 0) >= call.count) break;
+    if (expert >= call.count) continue;
+    float sum = call.bias == nullptr ? 0.0f : call.bias[expert];
+    for (int quarter = 0; quarter < quarters; ++quarter) sum += sums[quarter * call.count + expert];
+    if (own.blocks == 1) {
+      logits[expert] = sum;
+    } else {
+      store_there(in_block(logits + expert, 0), __float_as_uint(sum));
     }
   }
-  largest = warp_max(largest);
-  if (lane == 0) largest_of[warp] = largest;
-  __syncthreads();
-  for (int e = warp; e < call.count; e += threads / 32) {
-    const float sum = logit_of(router, row, call.cols, e, lane);
-    if (lane == 0) logits[e] = sum + (call.bias == nullptr ? 0.0f : call.bias[e]);
+  if (own.rank == own.blocks - 1) finish_row(call, own, row, kept, largest_of);
+  __syncwarp();
+  if (own.blocks > 1) {
+    cluster_arrive();
+    cluster_wait();
+  } else {
+    __syncthreads();
   }
-  write_narrow(call, row, token, factor_for(warp_max(largest_of[lane % (threads / 32)])));
-  __syncthreads();
-  if (warp != 0) return;
-  choose_experts(call.experts + token * call.active, call.shares + token * call.active,
-                 {logits, call.count, call.active, call.renormalizes}, lane);
+  if (own.rank != 0 || threadIdx.x >= 32) return;
+  const std::int64_t choices = std::int64_t{blockIdx.x} * call.active;
+  choose_experts(call.experts + choices, call.shares + choices,
+                 {logits, call.count, call.active, call.renormalizes}, own.lane);
+}
+
+// As many blocks for each token as there is room for at once.
+unsigned team_for(const Queue& queue, int tokens) {
+  unsigned team = most_team;
+  while (team > 1 && (tokens * static_cast<int>(team) > 2 * queue.multiprocessors ||
+                      static_cast<int>(team) > queue.largest_cluster)) {
+    team /= 2;
+  }
+  return team;
+}
+
+std::size_t shared_bytes(int experts) {
+  return static_cast<std::size_t>(experts) * (quarters + 1) * sizeof(float);
 }
 
 }  // namespace
 
 bool route_takes_rows(const WeightView& router) {
-  constexpr int most_bytes = 46 << 10;
-  return router.cols % 8 == 0 && (router.cols + router.rows) * static_cast<int>(sizeof(float)) <= most_bytes;
+  constexpr std::size_t most_bytes = 46 << 10;
+  return router.cols % run == 0 && shared_bytes(router.rows) <= most_bytes;
 }
 
 void route_rows(const Queue& queue, const RoutedRows& rows, const WeightView& router, const MoeMlp& spec) {
@@ -111,12 +232,13 @@ void route_rows(const Queue& queue, const RoutedRows& rows, const WeightView& ro
                           .count = spec.experts,
                           .active = spec.active,
                           .renormalizes = spec.renormalize};
-  const auto floats = static_cast<std::size_t>(rows.in.cols + spec.experts);
-  for_layout(router, [&]<class R>(const R& reader) {
-    launch(queue,
-           {.grid = dim3(static_cast<unsigned>(rows.in.rows)), .threads = threads, .shared = 4 * floats},
-           route_rows_kernel<R>, reader, call);
-  });
+  const unsigned team = team_for(queue, rows.in.rows);
+  const Shape shape = {.grid = dim3(static_cast<unsigned>(rows.in.rows), team),
+                       .threads = threads,
+                       .shared = shared_bytes(spec.experts),
+                       .cluster = team};
+  for_layout(router,
+             [&]<class R>(const R& reader) { launch(queue, shape, route_rows_kernel<R>, reader, call); });
 }
 
 }  // namespace inferno::cuda

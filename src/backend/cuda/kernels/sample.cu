@@ -26,22 +26,35 @@ struct Survey {
   std::int32_t finite;
 };
 
+// Four logits, or what there is of them; -infinity behind the end.
+__device__ float4 four_logits(const Row& row, int first) {
+  const float* from = row.logits + first;
+  if (first + 4 <= row.here.end && reinterpret_cast<std::uintptr_t>(from) % sizeof(float4) == 0) {
+    return *reinterpret_cast<const float4*>(from);
+  }
+  const auto at = [&](int i) { return first + i < row.here.end ? from[i] : -INFINITY; };
+  return {at(0), at(1), at(2), at(3)};
+}
+
 // Whether all logits are finite, and the largest: several loads in flight.
 __device__ Survey survey(const Row& row, Team& team) {
-  constexpr int at_once = 8;
+  constexpr int at_once = 7, stride = 4 * sample_threads;
   Survey found = {{-INFINITY, row.vocab}, 1};
-  for (int first = row.here.begin + static_cast<int>(threadIdx.x); first < row.here.end;
-       first += at_once * sample_threads) {
-    float values[at_once];
+  const auto look_at = [&](float value, int token) {
+    if (token < row.here.end && !isfinite(value)) found.finite = 0;
+    if (value > found.best.value) found.best = {value, token};
+  };
+  for (int first = row.here.begin + 4 * static_cast<int>(threadIdx.x); first < row.here.end;
+       first += at_once * stride) {
+    float4 values[at_once];
+#pragma unroll
+    for (int j = 0; j < at_once; ++j) values[j] = four_logits(row, first + j * stride);
 #pragma unroll
     for (int j = 0; j < at_once; ++j) {
-      const int i = first + j * sample_threads;
-      values[j] = i < row.here.end ? row.logits[i] : -INFINITY;
-    }
-#pragma unroll
-    for (int j = 0; j < at_once; ++j) {
-      if (first + j * sample_threads < row.here.end && !isfinite(values[j])) found.finite = 0;
-      if (values[j] > found.best.value) found.best = {values[j], first + j * sample_threads};
+      look_at(values[j].x, first + j * stride);
+      look_at(values[j].y, first + j * stride + 1);
+      look_at(values[j].z, first + j * stride + 2);
+      look_at(values[j].w, first + j * stride + 3);
     }
   }
   return team.reduce(found, [](const Survey& a, const Survey& b) {

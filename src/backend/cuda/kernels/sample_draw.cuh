@@ -132,8 +132,9 @@ class Draw {
     });
     found = team_.reduce(found, Masses<steps + 1>::joined);
     total_ = found.of[steps];
-    const double wanted = by_count ? static_cast<double>(s.top_k)
-                                   : static_cast<double>(s.top_p) * static_cast<double>(total_) * (1.0 + 1e-6);
+    const double wanted = by_count
+                              ? static_cast<double>(s.top_k)
+                              : static_cast<double>(s.top_p) * static_cast<double>(total_) * (1.0 + 1e-6);
     for (int j = 0; j < steps; ++j) {
       // A little more, so that rounding cannot lose one.
       if (static_cast<double>(found.of[j]) >= wanted) return 2.5f * static_cast<float>(1 << j) + 0.01f;
