@@ -14,104 +14,18 @@
 #include <cuda_fp16.h>
 
 #include "backend/cuda/device/activation.cuh"
-#include "backend/cuda/kernels/grouped_call.cuh"
+#include "backend/cuda/kernels/grouped_copies.cuh"
 #include "backend/cuda/kernels/launch.cuh"
 
 namespace inferno::cuda {
 
 // What codecs of bf16 have in common.
 struct GroupedCodec {
+  // Sums that take turns, so that a product need not wait for the one before. Where decoding is dear, two.
+  static constexpr int chains = 1;
   __device__ static void multiply(float (&c)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,
                                   std::uint32_t a3, std::uint32_t b0, std::uint32_t b1) {
     multiply_add(c, a0, a1, a2, a3, b0, b1);
-  }
-};
-
-// The order of copies: for each slab, for each round of four pairs, for each part, one of each pair's. Each
-// team has stages of its own, every fourth: it has then seen a stage's last phase itself when it waits for
-// the next. Of one ring for all it could ask for a stage whose phase before, another team's, had not yet
-// arrived, and a barrier's parity cannot tell that from the one it wants.
-template <class Codec, GroupedMode mode>
-struct GroupedFiller {
-  using Stage = GroupedStage<Codec::format>;
-  const GroupedCall& call;
-  const GroupedRoom& room;
-  const std::uint64_t policy = read_once_policy();
-  RingPlace next[grouped_teams] = {{0, 1}, {1, 1}, {2, 1}, {3, 1}};
-
-  // By one lane.
-  __device__ void fill(RingPlace& place, const std::byte* first, const std::byte* second,
-                       std::uint32_t bytes) const {
-    Barrier* full = room.full + place.stage;
-    std::byte* to = room.ring + place.stage * Stage::bytes;
-    wait(room.empty + place.stage, place.parity);
-    arrive_expecting(full, 2 * bytes);
-    bulk_copy(to, first, bytes, full, policy);
-    bulk_copy(to + Stage::tile_bytes, second, bytes, full, policy);
-    advance(place, call.shape.stages);
-  }
-
-  __device__ void run(const GroupedPass& pass) {
-    const GroupedShape& shape = call.shape;
-    const std::int64_t expert = pass.expert * call.expert_bytes;
-    for (int slab = 0; slab < shape.slabs; ++slab) {
-      const int chunks = shape.chunks_of(slab);
-      for (int round = pass.first; round < pass.end; round += grouped_teams) {
-        const int busy = min(grouped_teams, pass.end - round);
-        for (int begin = 0; begin < chunks; begin += Stage::chunks) {
-          const int bytes = min(Stage::chunks, chunks - begin) * Stage::chunk.bytes;
-          const std::int64_t offset =
-              expert + std::int64_t{slab * shape.slab_chunks + begin} * Stage::chunk.bytes;
-#pragma unroll
-          for (int team = 0; team < grouped_teams; ++team) {
-            if (team < busy) fill_from(next[team], round + team, offset, static_cast<std::uint32_t>(bytes));
-          }
-        }
-      }
-    }
-  }
-
-  __device__ void fill_from(RingPlace& place, int pair, std::int64_t offset, std::uint32_t bytes) const {
-    if constexpr (mode == GroupedMode::gated) {
-      offset += pair * call.tile_bytes;
-      fill(place, call.parts[0].data + offset, call.parts[1].data + offset, bytes);
-    } else {
-      const GroupedPart& part = part_of(call, pair);
-      const int tile = 2 * (pair - part.first_pair);
-      const int other = min(tile + 1, (part.rows - 1) / tiles::tile_rows);
-      fill(place, part.data + offset + tile * call.tile_bytes, part.data + offset + other * call.tile_bytes,
-           bytes);
-    }
-  }
-};
-
-// The tokens of one group at a time, a slab of their columns each, once nobody reads the ones before.
-template <class Codec>
-struct GroupedGatherer {
-  static constexpr int chunk_cols = tiles::chunk_of(Codec::format).cols;
-  const GroupedCall& call;
-  const GroupedRoom& room;
-  const int lane;
-  const std::uint64_t policy = read_again_policy();
-  RingPlace next = {0, 1};
-
-  __device__ void run(const GroupedPass& pass) {
-    const GroupedShape& shape = call.shape;
-    const bool mine = lane < pass.rows;
-    std::int64_t row = 0;
-    if (mine) row = call.gather != nullptr ? __ldcg(call.gather + pass.place + lane) : pass.place + lane;
-    for (int slab = 0; slab < shape.slabs; ++slab) {
-      const int first = slab * shape.slab_chunks * chunk_cols;
-      const int bytes = 2 * min(shape.slab_chunks * chunk_cols, call.cols - first);
-      wait(room.tokens_empty, next.parity);
-      if (lane == 0) arrive_expecting(room.tokens_full, static_cast<std::uint32_t>(pass.rows * bytes));
-      __syncwarp();
-      if (mine) {
-        bulk_copy(room.tokens + lane * shape.token_stride, call.in + (row * call.cols + first) * 2,
-                  static_cast<std::uint32_t>(bytes), room.tokens_full, policy);
-      }
-      next.advance(1);
-    }
   }
 };
 
@@ -135,7 +49,10 @@ struct GroupedMultiplier {
   }
 
   template <int Eights>
-  __device__ void add_chunk(float (&sums)[Eights][4], const Pieces& pieces, const std::byte* in) const {
+  using Chains = float[Codec::chains][Eights][4];
+
+  template <int Eights>
+  __device__ void add_chunk(Chains<Eights>& sums, const Pieces& pieces, const std::byte* in) const {
 #pragma unroll
     for (int run = 0; run < Codec::runs; ++run) {
       std::uint32_t a[4], b[4];
@@ -145,15 +62,16 @@ struct GroupedMultiplier {
       for (int eight = 0; eight < Eights; ++eight) {
         const uint4 x = *reinterpret_cast<const uint4*>(in + 8 * eight * call.shape.token_stride +
                                                         2 * Codec::element(t, run));
-        Codec::multiply(sums[eight], a[0], b[0], a[1], b[1], x.x, x.y);
-        Codec::multiply(sums[eight], a[2], b[2], a[3], b[3], x.z, x.w);
+        Codec::multiply(sums[0][eight], a[0], b[0], a[1], b[1], x.x, x.y);
+        Codec::multiply(sums[Codec::chains - 1][eight], a[2], b[2], a[3], b[3], x.z, x.w);
       }
     }
   }
 
   // This member's chunks of a slab of a pair. Which they are depends on the part alone.
   template <int Eights>
-  __device__ void add_parts(float (&sums)[Eights][4], int slab) {
+  __device__ void add_parts(float (&total)[Eights][4], int slab) {
+    Chains<Eights> sums = {};
     const int chunks = call.shape.chunks_of(slab);
     const std::byte* in = room.tokens + g * call.shape.token_stride;
     for (int begin = 0, part = 0; begin < chunks; begin += Stage::chunks, ++part) {
@@ -174,6 +92,11 @@ struct GroupedMultiplier {
       __syncwarp();
       arrive_as_warp(room.empty + place.stage, lane);
       advance(place, call.shape.stages);
+    }
+#pragma unroll
+    for (int chain = 0; chain < Codec::chains; ++chain) {
+#pragma unroll
+      for (int i = 0; i < 4 * Eights; ++i) total[i / 4][i % 4] += sums[chain][i / 4][i % 4];
     }
   }
 

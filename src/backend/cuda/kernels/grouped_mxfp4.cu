@@ -29,6 +29,7 @@ struct Codec : GroupedCodec {
 // is exact down to 2^-24, where f16 ends: blocks of scales below 2^-23 lose what nobody could see beside
 // others.
 struct CodecF16 : Codec {
+  static constexpr int chains = 2;
   __device__ static Piece load(const std::byte* chunk, int g, int t) {
     const std::uint32_t exponent =
         *reinterpret_cast<const std::uint8_t*>(chunk + tiles::exponent_mxfp4(g, t / 2));

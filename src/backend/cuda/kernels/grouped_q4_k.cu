@@ -8,7 +8,7 @@ namespace {
 // A chunk: eight columns of each of its eight groups, two of them in the halves of eight bytes.
 struct Codec : GroupedCodec {
   static constexpr WeightFormat format = WeightFormat::q4_k;
-  static constexpr int runs = 8;
+  static constexpr int runs = 8, chains = 2;
   struct Piece {
     uint4 words[2], head;
   };

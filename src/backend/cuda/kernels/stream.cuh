@@ -238,7 +238,8 @@ __global__ void __launch_bounds__(640, 1)  // not so many, but no more registers
 template <class Codec>
 void start_stream(const Queue& queue, const StreamCall& call, StreamMode mode, int blocks, int shared) {
   const auto begin = [&](auto* kernel) {
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
+    // What other shapes need as well: recorded steps have several.
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, queue.shared_limit));
     launch(queue,
            {.grid = dim3(static_cast<unsigned>(blocks)),
             .threads = stream_threads + 32,
