@@ -26,7 +26,6 @@ class SamplingState {
   std::span<const ListEntry> allowed() const { return allowed_; }
 
  private:
-  void count(TokenId token, float times);
 
   SamplingRow row_;
   bool penalizes_ = false;

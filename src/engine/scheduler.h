@@ -60,7 +60,7 @@ class Scheduler {
   // sequences write one more each. nullopt when anybody else could have a turn, somebody's answer will be
   // full, or blocks are short. It is committed behind `plan`, without those that `plan` finished.
   std::optional<Plan> ahead(const Plan& plan);
-  // One token for each slice that wanted logits, in plan order. Every plan is committed before the next.
+  // One token for each slice that wanted logits, in plan order. Every plan is committed before next().
   std::vector<Progress> commit(const Plan& plan, std::span<const TokenId> tokens);
 
   int running() const { return static_cast<int>(running_.size()); }

@@ -30,13 +30,18 @@ TEST(Requests, EndAtTheirLength) {
 }
 
 TEST(Requests, EndWithTheContext) {
-  SceneOptions options;
-  options.context = 40;
-  const auto engine = make_engine(options);
-  EXPECT_EQ(engine->context(), 40);
-  const Answer answer = generate(*engine, greedy({1, 2, 3}, 0));
-  EXPECT_EQ(answer.tokens.size(), 37u);
-  EXPECT_EQ(answer.finished->reason, FinishReason::length);
+  for (const int context : {40, 64}) {  // 64: the last token fills the last block
+    SceneOptions options;
+    options.context = context;
+    const auto engine = make_engine(options);
+    EXPECT_EQ(engine->context(), context);
+    for (int i = 0; i < 2; ++i) {
+      const Answer answer = generate(*engine, greedy({1, 2, 3}, 0));
+      ASSERT_TRUE(answer.finished.has_value()) << answer.failed.value_or("");
+      EXPECT_EQ(answer.tokens.size(), static_cast<std::size_t>(context - 3));
+      EXPECT_EQ(answer.finished->reason, FinishReason::length);
+    }
+  }
 }
 
 TEST(Requests, EndAtAnyOfTheirStopTokens) {

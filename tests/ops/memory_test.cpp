@@ -29,6 +29,48 @@ TEST_P(Memory, GivesBackWhatWasUploaded) {
   EXPECT_TRUE(std::ranges::equal(device.bytes(matrix), expected));
 }
 
+// A GPU takes small uploads another way than large ones, and some not at all places.
+TEST_P(Memory, GivesBackUploadsOfAnySizeAnywhere) {
+  constexpr std::int32_t all = 4096;
+  for (const int bytes : {2, 4, 6, 1020, 1024, 1028, 4000, 4004, 8000}) {
+    for (const int offset : {0, 2, 4, 64}) {
+      SCOPED_TRACE(testing::Message() << bytes << " bytes at " << offset);
+      const Buffer buffer = device.backend().allocate(2 * all, "test");
+      std::vector<std::byte> values(static_cast<std::size_t>(bytes)), found(2 * all), expected(2 * all);
+      for (int i = 0; i < bytes; ++i)
+        values[static_cast<std::size_t>(i)] = static_cast<std::byte>(i * 37 + 1);
+      std::ranges::copy(values, expected.begin() + offset);
+      device.backend().upload({buffer.data() + offset, DType::bf16, 1, bytes / 2}, values);
+      device.backend().download(found, {buffer.data(), DType::bf16, 1, all});
+      EXPECT_EQ(found, expected);
+    }
+  }
+}
+
+TEST_P(Memory, OfTheHostHasResultsOnceTheirMarkIsReached) {
+  Backend& backend = device.backend();
+  HostMatrix rows = random_matrix(3, 64, 1.0, 7);
+  const Matrix in = device.upload(rows, DType::f32);
+  const Matrix order = device.upload(std::vector<std::int32_t>{2, 0});
+  Matrix out = {nullptr, DType::f32, 2, 64};
+  const Buffer buffers[] = {backend.allocate_for_host(out.bytes(), "test"),
+                            backend.allocate_for_host(out.bytes(), "test")};
+  std::vector<std::uint64_t> marks;
+  for (int step = 0; step < 6; ++step) {  // two at a time
+    out.data = buffers[step % 2].data();
+    backend.take_rows(out, in, order);
+    marks.push_back(backend.mark());
+    if (step == 0) continue;
+    backend.wait_for(marks[static_cast<std::size_t>(step - 1)]);
+    const auto* found = reinterpret_cast<const float*>(buffers[(step - 1) % 2].data());
+    for (int i = 0; i < 64; ++i) {
+      EXPECT_EQ(found[i], static_cast<float>(rows.row(2)[static_cast<std::size_t>(i)]));
+      EXPECT_EQ(found[64 + i], static_cast<float>(rows.row(0)[static_cast<std::size_t>(i)]));
+    }
+  }
+  backend.wait_for(marks.back());
+}
+
 TEST_P(Memory, NamesTheDeviceAndAKernelForEveryFormat) {
   EXPECT_FALSE(device.backend().info().name.empty());
   EXPECT_FALSE(device.backend().info().kernels.empty());

@@ -1,5 +1,9 @@
 // The CPU, which does everything at once but says that it queues: what plans ahead for such backends can be
 // tested without a GPU. Results are hidden until they are waited for.
+#include "support/queueing_model_backend.h"
+
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <vector>
@@ -11,6 +15,8 @@
 
 namespace inferno::testing {
 namespace {
+
+std::atomic<int> most_under_way = 0;
 
 class QueueingBackend final : public ForwardingBackend {
  public:
@@ -32,7 +38,8 @@ class QueueingBackend final : public ForwardingBackend {
     instead.data = hidden_[memory].data() + offset;
     inner().sample(instead, logits, inputs);
     results_.push_back({next_mark_, out, std::vector(instead.data, instead.data + out.bytes())});
-    std::memset(out.data, 0xEE, out.bytes());
+    most_under_way = std::max(most_under_way.load(), static_cast<int>(results_.size()));
+    scribble();
   }
   std::uint64_t mark() override { return next_mark_++; }
   void wait_for(std::uint64_t mark) override {
@@ -40,6 +47,7 @@ class QueueingBackend final : public ForwardingBackend {
     for (; !results_.empty() && results_.front().mark <= mark; results_.pop_front()) {
       std::memcpy(results_.front().to.data, results_.front().bytes.data(), results_.front().bytes.size());
     }
+    scribble();
   }
 
  private:
@@ -48,6 +56,10 @@ class QueueingBackend final : public ForwardingBackend {
     Matrix to;
     std::vector<std::byte> bytes;
   };
+  // A device may be writing there.
+  void scribble() {
+    for (const Result& result : results_) std::memset(result.to.data, 0xEE, result.bytes.size());
+  }
   std::size_t memory_of(const std::byte* data) const {
     std::size_t i = 0;
     while (i < visible_.size() && (data < visible_[i] || data >= visible_[i] + hidden_[i].size())) ++i;
@@ -65,6 +77,10 @@ std::unique_ptr<Backend> make_queueing_backend(int threads) {
 }
 
 }  // namespace
+
+int most_draws_under_way() {
+  return most_under_way.load();
+}
 
 const ModelBackend& model_backend() {
   static const ModelBackend backend = {.make = make_queueing_backend,

@@ -128,7 +128,8 @@ class CudaBackend final : public Backend {
   void upload(Matrix to, std::span<const std::byte> from) override {
     expects(from.size() <= to.bytes(), "upload fits its matrix");
     enter_thread();
-    if (can_put(from.size())) return put(queue(), to.data, from);
+    expects(!graphs_.is_inside(), "what is replayed does not upload");
+    if (can_put(to.data, from.size())) return put(queue(), to.data, from);
     staging_.upload(to.data, from);
   }
   void download(std::span<std::byte> to, Matrix from) override {
@@ -141,7 +142,10 @@ class CudaBackend final : public Backend {
     enter_thread();
     return host_memory(queue().stream, bytes);
   }
-  std::uint64_t mark() override { return marks_.set(); }
+  std::uint64_t mark() override {
+    enter_thread();
+    return marks_.set();
+  }
   void wait_for(std::uint64_t mark) override { marks_.wait_for(mark); }
   void replay(std::uint64_t key, const std::function<void()>& body) override {
     enter_thread();

@@ -19,6 +19,7 @@ class GraphCache {
   // The first time a key is seen the body runs as it is, because it may still size workspaces; the second
   // time it is recorded, and from then on replayed. A body inside another belongs to that.
   void replay(std::uint64_t key, const std::function<void()>& body);
+  bool is_inside() const { return inside_; }  // a body
   // For a new model: whatever lies at the old addresses then means something else.
   void clear();
 

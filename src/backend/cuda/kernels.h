@@ -226,7 +226,7 @@ void combine_add_norm(const Queue& queue, Matrix out, Matrix residual, const Mix
                       const Norm& norm);
 
 // A small upload.
-bool can_put(std::size_t bytes);
+bool can_put(const std::byte* to, std::size_t bytes);
 void put(const Queue& queue, std::byte* to, std::span<const std::byte> from);
 
 // Room for one row being sampled, `sample_rows_at_once` times over.

@@ -71,8 +71,8 @@ Staging::~Staging() {
   }
 }
 
-// A slot whose last copy has been made, with room for so many bytes. Small uploads come in bursts, one for
-// each input of a step, so there are more slots than two; only those that carried weights are large.
+// A slot whose last copy has been made, with room for so many bytes. Several smaller uploads
+// may be under way, so there are more slots than two; only those that carried weights are large.
 Staging::Slot& Staging::next(std::size_t bytes) {
   const std::size_t turn = bytes > (std::size_t{64} << 10) ? 2 : std::size(slots_) - 2;
   Slot& slot = slots_[turn == 2 ? at_++ % 2 : 2 + at_++ % turn];

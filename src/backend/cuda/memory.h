@@ -69,7 +69,7 @@ class Parts {
   std::size_t used_ = 0;
 };
 
-// Two pinned buffers in turn: while one is copied to the device the other is filled.
+// Pinned buffers in turn: while one is copied to the device the next is filled.
 class Staging {
  public:
   explicit Staging(cudaStream_t stream) : stream_(stream) {}

@@ -149,7 +149,8 @@ __global__ void __launch_bounds__(32 * warps, 4) decode_kernel(const __grid_cons
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
   let_next_start();
   if (clusters && call.splits > 1) cluster_arrive();  // waited for before anything is sent
-  // Positions and tables were uploaded before the step began, and older keys and values are from other steps.
+  // Positions and tables were sent, and older keys and values written, before the step's first kernel, which
+  // waited for them before it let another start.
   const DecodePlace at = place_of<Dim>(call);
   if (at.idle()) {
     if (clusters && call.splits > 1) cluster_wait();

@@ -1,5 +1,6 @@
 // Small uploads as parameters of a launch: they arrive with the command, where a copy would have to be handed
-// to another engine of the chip and back.
+// to another engine of the chip and back. As behind a copy, the next kernel starts when the words are there:
+// some read theirs before they wait.
 #include <algorithm>
 #include <cstring>
 
@@ -21,9 +22,9 @@ template <int words>
 __global__ void __launch_bounds__(put_threads)
     put_kernel(std::uint32_t* to, int count, const __grid_constant__ Words<words> values) {
   wait_for_previous();
-  let_next_start();
   const int i = static_cast<int>(blockIdx.x * put_threads + threadIdx.x);
   if (i < count) to[i] = values.of[i];
+  __threadfence();
 }
 
 template <int words>
@@ -37,8 +38,10 @@ void put_words(const Queue& queue, std::byte* to, std::span<const std::byte> fro
 
 }  // namespace
 
-bool can_put(std::size_t bytes) {
-  return bytes > 0 && bytes % sizeof(std::uint32_t) == 0 && bytes <= sizeof(Words<most_words>);
+bool can_put(const std::byte* to, std::size_t bytes) {
+  constexpr std::size_t word = sizeof(std::uint32_t);
+  return bytes > 0 && bytes <= sizeof(Words<most_words>) && bytes % word == 0 &&
+         reinterpret_cast<std::uintptr_t>(to) % word == 0;
 }
 
 void put(const Queue& queue, std::byte* to, std::span<const std::byte> from) {

@@ -172,6 +172,7 @@ __global__ void __launch_bounds__(threads) route_rows_kernel(const Reader router
     sum = warp_sum(sum);
     if (own.lane == 0 && expert < call.count) sums[own.quarter * call.count + expert] = sum;
   }
+  __syncwarp();
   if (own.blocks > 1) cluster_wait();
   __syncthreads();
   for (int i = static_cast<int>(threadIdx.x);; i += threads) {
@@ -200,10 +201,10 @@ __global__ void __launch_bounds__(threads) route_rows_kernel(const Reader router
                  {logits, call.count, call.active, call.renormalizes}, own.lane);
 }
 
-// As many blocks for each token as there is room for at once.
+// As many blocks for each token as there is room for at once: one has a multiprocessor's registers.
 unsigned team_for(const Queue& queue, int tokens) {
   unsigned team = most_team;
-  while (team > 1 && (tokens * static_cast<int>(team) > 2 * queue.multiprocessors ||
+  while (team > 1 && (tokens * static_cast<int>(team) > queue.multiprocessors ||
                       static_cast<int>(team) > queue.largest_cluster)) {
     team /= 2;
   }

@@ -1,0 +1,38 @@
+// Steps are really queued ahead, and no more than one.
+#include <gtest/gtest.h>
+
+#include "engine/engine_scene.h"
+#include "support/queueing_model_backend.h"
+
+namespace inferno::testing {
+namespace {
+
+GenerationRequest request_of(std::vector<TokenId> prompt) {
+  GenerationRequest request;
+  request.prompt = std::move(prompt);
+  request.max_tokens = 20;
+  return request;
+}
+
+TEST(Ahead, OneStepIsUnderWayWhileAnotherIsRead) {
+  const auto engine = make_engine({});
+  const Answer answer = generate(*engine, request_of({1, 2, 3}));
+  EXPECT_EQ(answer.tokens.size(), 20u);
+  EXPECT_EQ(most_draws_under_way(), 2);
+}
+
+TEST(Ahead, GivesTheAnswersOfStepsThatAreReadFirst) {
+  SceneOptions options;
+  options.engine.plans_ahead = false;
+  const auto engine = make_engine(options), ahead = make_engine({});
+  Random random(5);
+  for (int i = 0; i < 20; ++i) {
+    GenerationRequest request = request_of(random_prompt(random, 1 + random.below(40)));
+    request.sampling.temperature = i % 2 == 0 ? 0.0f : 1.0f;
+    request.sampling.seed = static_cast<std::uint64_t>(i);
+    EXPECT_EQ(generate(*ahead, request).tokens, generate(*engine, request).tokens);
+  }
+}
+
+}  // namespace
+}  // namespace inferno::testing
