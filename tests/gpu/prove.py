@@ -3,7 +3,7 @@
 
 PROGRAMS holds `inferno` (for `sanitize` the test programs too; pack.py collects them, or a build folder). Parts, with seconds on
 an H200: bytes (20; what a token reads, by ncu), logits (90; gpt-oss-20b and Llama-3.2-1B against transformers, with even and
-skewed routers), speed (60; beside transformers), bench (130; every figure of docs/benchmarks.md), sanitize (110). They run one
+skewed routers), speed (60; beside transformers), bench (130; every figure of docs/benchmarks.md), sanitize (150). They run one
 after another, since each wants the GPU to itself; what they print is shown as it comes. Ends with 1 when one fails.
 """
 import argparse
@@ -36,7 +36,7 @@ def commands(programs, out, tokenizer):
         "logits": [([*torch, "--parts", "logits-gpt-oss,logits-skewed,logits-llama", "--limit", 170, "--json", out / "logits.json"], 180)],
         "speed": [([*torch, "--parts", "speed-gpt-oss,speed-llama", "--limit", 110, "--json", out / "speed.json"], 120)],
         "bench": [([*python, script("run_h200.py"), inferno, "--out", out / "h200.json", "--tokenizer", tokenizer], 280)],
-        "sanitize": [(["sh", script("sanitize.sh"), programs, out / "sanitize"], 200)],
+        "sanitize": [(["sh", script("sanitize.sh"), programs, out / "sanitize"], 230)],
     }
 
 

@@ -2,8 +2,8 @@
 # Every kernel at three shapes or more under the four tools of compute-sanitizer, all at once: sanitize.sh FOLDER [LOGS]
 # FOLDER holds the test programs (a build, or what pack.py has packed), FOLDER/racecheck or the folder of that name beside FOLDER
 # those of the preset `racecheck`: there every lane arrives at a barrier itself, the only order that racecheck follows. Ends with 1
-# when a tool finds something, takes longer than SECONDS_EACH (120), or no test bears a name that is asked for. SANITIZERS names
-# tools, PARTS what they watch: ops, joined, steps. Needs a GPU; two minutes.
+# when a tool finds something, takes longer than SECONDS_EACH (180), or no test bears a name that is asked for. SANITIZERS names
+# tools, PARTS what they watch: ops, joined, steps. Needs a GPU; two to three minutes.
 folder=${1%/}
 logs=${2:-$(mktemp -d)}
 mkdir -p "$logs"
@@ -12,8 +12,9 @@ rm -f "$logs"/*.log "$logs/summary"
 # Operations one by one: products, attention over prompts, experts, and the small ones.
 ops='Ops/ThreeShapes*cuda_bf16_1*:Ops/ThreeShapes.*:Ops/MixExperts.*cuda_bf16_1:Ops/MixExpertsOfFormat.*bf16_1_mxfp4'
 ops="$ops:Ops/AddNorm.*bf16_1:Ops/RotateAndStore.*bf16_1:Ops/Embed.*bf16_1_*:Ops/AddPositions.*bf16_1_bf16:Ops/TakeRows.*bf16_1"
-ops="$ops:Ops/Tiles.HoldEvery*:Ops/Activate.*bf16_1:Ops/Sample.Agrees*/cuda_bf16_1:Ops/Sample.ReportsTheModels*/cuda_bf16_1"
+ops="$ops:Ops/Tiles.HoldEvery*:Ops/Activate.*bf16_1:Ops/Sample.AgreesAtThree*/cuda_bf16_1"
 other_formats='*iq*:*q2_k:*q3_k:*q4_1:*q5_0:*q5_1:*tq*:*f8*:*i8:*i16:*i32:*i64:*f64:*cuda_f32_1*'
+large='*LargerModels*'  # for the same kernels
 # Operations that are joined for a single token: the streaming kernels in each of their formats, one that they do not take, and
 # attention that rotates and stores on its way. AfterLinear and ManyExperts add the shapes of real models.
 joined='Backends/AfterLinear.*/cuda_bf16_1:Backends/ManyExperts.*/cuda_bf16_1:Backends/RotateAndAttend.*/cuda_bf16_1'
@@ -60,7 +61,7 @@ run() {  # run TOOL PROGRAM PART FILTER [SHARDS SHARD]
     echo "$1 $3${6:+ part $6}: exit 1, there is no $2 in $programs"
     return
   fi
-  GTEST_TOTAL_SHARDS=${5:-1} GTEST_SHARD_INDEX=${6:-0} timeout "${SECONDS_EACH:-120}" compute-sanitizer --tool "$1" $option \
+  GTEST_TOTAL_SHARDS=${5:-1} GTEST_SHARD_INDEX=${6:-0} timeout "${SECONDS_EACH:-180}" compute-sanitizer --tool "$1" $option \
     --error-exitcode 9 --print-limit 100 "$program" --gtest_filter="$4" --gtest_brief=1 >"$log" 2>&1
   code=$?
   echo "$1 $3${6:+ part $6}: exit $code, $(($(date +%s) - begin)) s, $(grep -o '^\[==========\] [0-9]* tests* from' "$log" | tail -n 1 | tr -dc '0-9') tests, $(tail -n 1 "$log")"
@@ -91,7 +92,7 @@ parts=" ${PARTS:-ops joined steps} "
       fi ;;
     esac
     case $parts in *' joined '*)
-      if [ $tool = racecheck ]; then shards $tool ops_cuda_test joined "$joined" 10; else run $tool ops_cuda_test joined "$joined" & fi ;;
+      if [ $tool = racecheck ]; then shards $tool ops_cuda_test joined "$joined-$large" 10; else run $tool ops_cuda_test joined "$joined-$large" & fi ;;
     esac
     case $parts in *' steps '*) run $tool parity_cuda_test steps "$steps" & ;; esac
   done

@@ -207,8 +207,16 @@ TEST_P(ManyExperts, AgreeWhereABlockSumsTheirRowsInTurns) {
 
 // On a GPU a team of blocks routes each token; rows beyond 4,096 do not fit their registers.
 TEST_P(ManyExperts, AgreeForSeveralTokens) {
+  for (const auto& [experts, active, width] : {std::tuple{33, 5, 264}, {3, 1, 8}, {3, 2, 4104}}) {
+    SCOPED_TRACE(testing::Message() << active << " of " << experts << ", width " << width);
+    Scene(device, {.spec = spec(experts, active, 64), .width = width, .before = 64, .tokens = 2})
+        .expect_agreement();
+  }
+}
+
+TEST_P(ManyExperts, AgreeForTokensOfLargerModels) {
   for (const auto& [experts, active, width] :
-       {std::tuple{32, 4, 256}, {128, 8, 256}, {33, 5, 264}, {3, 1, 8}, {4, 2, 2880}, {4, 2, 8192}}) {
+       {std::tuple{32, 4, 256}, {128, 8, 256}, {4, 2, 2880}, {4, 2, 8192}}) {
     for (const WeightFormat router : {WeightFormat::bf16, WeightFormat::f32}) {
       SCOPED_TRACE(testing::Message() << active << " of " << experts << ", width " << width);
       Case c = {.spec = spec(experts, active, 64), .router = router, .width = width, .before = 64};
