@@ -26,7 +26,6 @@ class SamplingState {
   std::span<const ListEntry> allowed() const { return allowed_; }
 
  private:
-
   SamplingRow row_;
   bool penalizes_ = false;
   std::vector<ListEntry> history_, bias_, allowed_;  // ascending
