@@ -138,7 +138,7 @@ TEST(StepBuffers, LieBehindOneAnother) {
   const std::vector<TokenId> tokens(100, 1);
   const std::vector<int> blocks = {0, 1, 2, 3};
   std::vector<StepSlice> slices;
-  for (const std::size_t count : {30, 30, 32}) {
+  for (const std::size_t count : {std::size_t{30}, std::size_t{30}, std::size_t{32}}) {
     slices.push_back(
         {.tokens = std::span(tokens).first(count), .start = 0, .logits = 1, .blocks = {blocks, blocks}});
   }

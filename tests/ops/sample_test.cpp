@@ -125,7 +125,7 @@ TEST_P(Sample, TakesTheLowestOfEqualTokensWhenGreedy) {
 TEST_P(Sample, SaysWhenALogitIsNotFinite) {
   const float infinity = std::numeric_limits<float>::infinity();
   for (const float wrong : {infinity, -infinity, std::numeric_limits<float>::quiet_NaN()}) {
-    for (const std::size_t at : {0, 15, 16, 99}) {
+    for (const std::size_t at : {std::size_t{0}, std::size_t{15}, std::size_t{16}, std::size_t{99}}) {
       SampleCase good = random_sample_case(100, 5);
       good.row.temperature = 0.0f;
       SampleCase bad = good;
