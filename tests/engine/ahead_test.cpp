@@ -7,16 +7,9 @@
 namespace inferno::testing {
 namespace {
 
-GenerationRequest request_of(std::vector<TokenId> prompt) {
-  GenerationRequest request;
-  request.prompt = std::move(prompt);
-  request.max_tokens = 20;
-  return request;
-}
-
 TEST(Ahead, OneStepIsUnderWayWhileAnotherIsRead) {
   const auto engine = make_engine({});
-  const Answer answer = generate(*engine, request_of({1, 2, 3}));
+  const Answer answer = generate(*engine, greedy({1, 2, 3}, 20));
   EXPECT_EQ(answer.tokens.size(), 20u);
   EXPECT_EQ(most_draws_under_way(), 2);
 }
@@ -27,8 +20,8 @@ TEST(Ahead, GivesTheAnswersOfStepsThatAreReadFirst) {
   const auto engine = make_engine(options), ahead = make_engine({});
   Random random(5);
   for (int i = 0; i < 20; ++i) {
-    GenerationRequest request = request_of(random_prompt(random, 1 + random.below(40)));
-    request.sampling.temperature = i % 2 == 0 ? 0.0f : 1.0f;
+    GenerationRequest request = greedy(random_prompt(random, 1 + random.below(40)), 20);
+    if (i % 2 == 1) request.sampling.temperature = 1.0f;
     request.sampling.seed = static_cast<std::uint64_t>(i);
     EXPECT_EQ(generate(*ahead, request).tokens, generate(*engine, request).tokens);
   }

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "engine/near_answers.h"
+#include "engine/ways.h"
 
 namespace inferno::testing {
 namespace {
@@ -53,13 +54,6 @@ const Expected& expected_of(const std::string& model) {
   return out;
 }
 
-struct Way {
-  std::string model;
-  int chunk;
-  bool prefix_cache;
-  bool small_pool;
-};
-
 class CudaBatching : public ::testing::TestWithParam<Way> {};
 
 TEST_P(CudaBatching, GivesNearlyTheAnswersOfEachRequestAlone) {
@@ -89,22 +83,8 @@ TEST_P(CudaBatching, GivesNearlyTheAnswersOfEachRequestAlone) {
   EXPECT_EQ(stats.cached_tokens > 0, GetParam().prefix_cache);
 }
 
-std::vector<Way> ways() {
-  std::vector<Way> out;
-  for (const char* model : {"plain", "windows"}) {
-    for (const int chunk : {16, 512}) {
-      for (const bool prefix_cache : {false, true}) {
-        for (const bool small_pool : {false, true}) out.push_back({model, chunk, prefix_cache, small_pool});
-      }
-    }
-  }
-  return out;
-}
-
-INSTANTIATE_TEST_SUITE_P(Ways, CudaBatching, ::testing::ValuesIn(ways()), [](const auto& way) {
-  return way.param.model + "_chunk_" + std::to_string(way.param.chunk) +
-         (way.param.prefix_cache ? "_remembering" : "") + (way.param.small_pool ? "_small_pool" : "");
-});
+INSTANTIATE_TEST_SUITE_P(Ways, CudaBatching, ::testing::ValuesIn(all_ways({16, 512})),
+                         [](const auto& way) { return name_of(way.param); });
 
 class CudaAnswers : public ::testing::TestWithParam<std::string> {};
 

@@ -17,14 +17,6 @@
 namespace inferno::testing {
 namespace {
 
-GenerationRequest request_of(int prompt, int max_tokens) {
-  GenerationRequest request;
-  for (int i = 0; i < prompt; ++i) request.prompt.push_back(i % scene_vocab);
-  request.max_tokens = max_tokens;
-  request.sampling.temperature = 0.0f;
-  return request;
-}
-
 class CudaMemory : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(CudaMemory, IsNotAllocatedAfterTheEngineIsReady) {
@@ -36,7 +28,7 @@ TEST_P(CudaMemory, IsNotAllocatedAfterTheEngineIsReady) {
   ASSERT_GT(before, 0) << "nothing is counted";
   std::vector<std::shared_ptr<TokenStream>> streams;
   for (int i = 0; i < 40; ++i) {
-    GenerationRequest request = request_of(1 + 6 * i, 10);
+    GenerationRequest request = greedy(counted_prompt(1 + 6 * i), 10);
     request.choices = 1 + i % 3;
     request.sampling.repetition_penalty = 1.1f;
     if (i % 2 == 0) request.sampling.temperature = 0.8f;
@@ -82,7 +74,7 @@ TEST(FullDevice, RefusesAModelWithThePlanAndAnAllocationWithTheLedger) {
   auto engine = make_engine({}, watched);
   watch().step_milliseconds = 2;
   std::vector<std::shared_ptr<TokenStream>> streams;
-  for (int i = 0; i < 3; ++i) streams.push_back(engine->submit(request_of(5 + i, 200)));
+  for (int i = 0; i < 3; ++i) streams.push_back(engine->submit(greedy(counted_prompt(5 + i), 200)));
   if (!streams[0]->next(std::chrono::seconds(20))) std::exit(1);
   trap_on_device();
   for (const auto& stream : streams) {
@@ -92,7 +84,7 @@ TEST(FullDevice, RefusesAModelWithThePlanAndAnAllocationWithTheLedger) {
   }
   if (engine->healthy()) std::exit(3);
   try {
-    engine->submit(request_of(3, 3));
+    engine->submit(greedy(counted_prompt(3), 3));
     std::exit(4);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::device) std::exit(5);

@@ -89,6 +89,20 @@ std::vector<TokenId> random_prompt(Random& random, int length) {
   return prompt;
 }
 
+std::vector<TokenId> counted_prompt(int length) {
+  std::vector<TokenId> prompt;
+  for (int i = 0; i < length; ++i) prompt.push_back(i % scene_vocab);
+  return prompt;
+}
+
+GenerationRequest greedy(std::vector<TokenId> prompt, int max_tokens) {
+  GenerationRequest request;
+  request.prompt = std::move(prompt);
+  request.max_tokens = max_tokens;
+  request.sampling.temperature = 0.0f;
+  return request;
+}
+
 void wait_until_idle(const Engine& engine) {
   for (int i = 0; i < 10000; ++i) {
     const EngineStats stats = engine.stats();

@@ -41,6 +41,9 @@ std::vector<Answer> read(TokenStream& stream, int choices = 1);
 Answer generate(Engine& engine, GenerationRequest request);
 
 std::vector<TokenId> random_prompt(Random& random, int length);
+std::vector<TokenId> counted_prompt(int length);  // 0, 1, 2, …
+// Without chance.
+GenerationRequest greedy(std::vector<TokenId> prompt, int max_tokens);
 inline constexpr int scene_vocab = 100;
 
 // Waits until nothing runs or waits.

@@ -11,14 +11,6 @@
 namespace inferno::testing {
 namespace {
 
-GenerationRequest request_of(int prompt, int max_tokens) {
-  GenerationRequest request;
-  for (int i = 0; i < prompt; ++i) request.prompt.push_back(i % scene_vocab);
-  request.max_tokens = max_tokens;
-  request.sampling.temperature = 0.0f;
-  return request;
-}
-
 void expect_everything_free(const Engine& engine) {
   wait_until_idle(engine);
   const EngineStats stats = engine.stats();
@@ -30,11 +22,11 @@ TEST(Cancelling, WorksInTheQueueInPrefillAndInDecode) {
   options.engine = {.max_sequences = 2, .max_step_tokens = 16, .max_prompt_tokens = 4, .prefix_cache = false};
   const auto engine = make_engine(options, watched);
   watch().step_milliseconds = 5;
-  const auto decoding = engine->submit(request_of(2, 200));
+  const auto decoding = engine->submit(greedy(counted_prompt(2), 200));
   ASSERT_TRUE(decoding->next(std::chrono::seconds(10)).has_value());
-  const auto reading = engine->submit(request_of(200, 5));  // fifty steps of prompt
+  const auto reading = engine->submit(greedy(counted_prompt(200), 5));  // fifty steps of prompt
   while (engine->stats().running < 2) std::this_thread::yield();
-  const auto queued = engine->submit(request_of(3, 5));
+  const auto queued = engine->submit(greedy(counted_prompt(3), 5));
   for (const auto& stream : {queued, reading, decoding}) {
     const std::uint64_t before = engine->stats().steps;
     stream->cancel();
@@ -55,7 +47,7 @@ TEST(Cancelling, LeavesNothingBehindAThousandTimes) {
   Random random(3);
   std::vector<std::shared_ptr<TokenStream>> streams;
   for (int i = 0; i < 1000; ++i) {
-    GenerationRequest request = request_of(1 + random.below(60), 1 + random.below(30));
+    GenerationRequest request = greedy(counted_prompt(1 + random.below(60)), 1 + random.below(30));
     request.choices = 1 + random.below(3);
     streams.push_back(engine->submit(std::move(request)));
     if (random.below(3) > 0) streams[static_cast<std::size_t>(random.below(i + 1))]->cancel();
@@ -96,7 +88,7 @@ TEST(Engine, AllocatesNothingOnTheDeviceAfterItIsReady) {
     const int before = watch().allocations;
     std::vector<std::shared_ptr<TokenStream>> streams;
     for (int i = 0; i < 40; ++i) {
-      GenerationRequest request = request_of(1 + 6 * i, 10);
+      GenerationRequest request = greedy(counted_prompt(1 + 6 * i), 10);
       request.choices = 1 + i % 3;
       request.sampling.repetition_penalty = 1.1f;
       streams.push_back(engine->submit(std::move(request)));
@@ -112,7 +104,7 @@ TEST(Engine, EndsEveryStreamWithAnErrorWhenItIsDestroyed) {
   auto engine = make_engine(options, watched);
   watch().step_milliseconds = 5;
   std::vector<std::shared_ptr<TokenStream>> streams;
-  for (int i = 0; i < 6; ++i) streams.push_back(engine->submit(request_of(10, 200)));
+  for (int i = 0; i < 6; ++i) streams.push_back(engine->submit(greedy(counted_prompt(10), 200)));
   ASSERT_TRUE(streams[0]->next(std::chrono::seconds(10)).has_value());
   engine.reset();
   for (const auto& stream : streams) EXPECT_TRUE(read(*stream)[0].failed.has_value());
@@ -121,11 +113,11 @@ TEST(Engine, EndsEveryStreamWithAnErrorWhenItIsDestroyed) {
 TEST(Engine, IsUnhealthyAfterADeviceError) {
   const auto engine = make_engine({}, watched);
   watch().device_fails = true;
-  const Answer answer = generate(*engine, request_of(5, 5));
+  const Answer answer = generate(*engine, greedy(counted_prompt(5), 5));
   ASSERT_TRUE(answer.failed.has_value());
   EXPECT_NE(answer.failed->find("fell off the bus"), std::string::npos);
   EXPECT_FALSE(engine->healthy());
-  EXPECT_EQ(caught_error([&] { engine->submit(request_of(5, 5)); }).kind(), ErrorKind::device);
+  EXPECT_EQ(caught_error([&] { engine->submit(greedy(counted_prompt(5), 5)); }).kind(), ErrorKind::device);
 }
 
 TEST(Engine, RefusesDeterminismThatTheBackendCannotPromise) {
@@ -146,12 +138,12 @@ TEST(Engine, RefusesDeterminismThatTheBackendCannotPromise) {
 
 TEST(Engine, ServesManyThreads) {
   const auto engine = make_engine({});
-  const Answer expected = generate(*engine, request_of(20, 10));
+  const Answer expected = generate(*engine, greedy(counted_prompt(20), 10));
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 25; ++i) {
-        const auto stream = engine->submit(request_of(20, 10));
+        const auto stream = engine->submit(greedy(counted_prompt(20), 10));
         if ((i + t) % 5 == 0) stream->cancel();
         const Answer answer = read(*stream)[0];
         engine->stats();

@@ -12,14 +12,6 @@
 namespace inferno::testing {
 namespace {
 
-GenerationRequest greedy(std::vector<TokenId> prompt, int max_tokens) {
-  GenerationRequest request;
-  request.prompt = std::move(prompt);
-  request.max_tokens = max_tokens;
-  request.sampling.temperature = 0.0f;
-  return request;
-}
-
 TEST(Requests, EndAtTheirLength) {
   const auto engine = make_engine({});
   const Answer answer = generate(*engine, greedy({1, 2, 3}, 7));
