@@ -9,9 +9,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "support/cpu_model_backend.h"
 #include "support/forwarding_backend.h"
-#include "support/model_backend.h"
-#include "tolerance.h"
 
 namespace inferno::testing {
 namespace {
@@ -83,15 +82,7 @@ int most_draws_under_way() {
 }
 
 const ModelBackend& model_backend() {
-  static const ModelBackend backend = {.make = make_queueing_backend,
-                                       .float_weights = float_weight_logits,
-                                       .quantized_weights = quantized_weight_logits,
-                                       .decoded_weights = 1e-4,
-                                       .parity = 0.0,
-                                       .expert_parity = 0.0,
-                                       .tie = 0.02f,
-                                       .cache = DType::f32,
-                                       .promises_bits = true};
+  static const ModelBackend backend = cpu_promises(make_queueing_backend);
   return backend;
 }
 
