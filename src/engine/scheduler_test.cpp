@@ -165,6 +165,50 @@ TEST(Scheduler, SharesThePromptOfSeveralChoicesAndCopiesOnWrite) {
   EXPECT_EQ(scene.scheduler.blocks().free_blocks(), 100);
 }
 
+TEST(Scheduler, PlansAheadUntilAnAnswerIsFull) {
+  Scene scene({.max_sequences = 2, .max_step_tokens = 8, .max_prompt_tokens = 5}, {{0, 100}});
+  scene.add({.id = 1, .prompt = 3, .answer = 4});
+  scene.step();
+  const TokenId token[] = {7};
+  const Plan plan = scene.scheduler.next();
+  const std::optional<Plan> ahead = scene.scheduler.ahead(plan);
+  ASSERT_TRUE(ahead.has_value());
+  ASSERT_EQ(ahead->slices.size(), 1u);
+  EXPECT_EQ(ahead->slices[0].tokens, 1);
+  EXPECT_FALSE(scene.scheduler.commit(plan, token)[0].finished.has_value());
+  EXPECT_FALSE(scene.scheduler.commit(*ahead, token)[0].finished.has_value());
+  const Plan last = scene.scheduler.next();
+  EXPECT_FALSE(scene.scheduler.ahead(last).has_value());
+  EXPECT_EQ(scene.scheduler.commit(last, token)[0].finished, FinishReason::length);
+}
+
+TEST(Scheduler, PlansNothingAheadWhereAnotherMayHaveATurn) {
+  for (const int places : {1, 2}) {
+    Scene scene({.max_sequences = places, .max_step_tokens = 8, .max_prompt_tokens = 5}, {{0, 100}});
+    scene.add({.id = 1, .prompt = 3});
+    EXPECT_FALSE(scene.scheduler.ahead(scene.scheduler.next()).has_value()) << "behind a prompt";
+    scene.scheduler.remove(1);
+    scene.add({.id = 2, .prompt = 3});
+    scene.step();
+    const Plan plan = scene.scheduler.next();
+    scene.add({.id = 3});
+    EXPECT_EQ(scene.scheduler.ahead(plan).has_value(), places == 1);
+  }
+}
+
+TEST(Scheduler, PlansNothingAheadOfForksOrWithoutBlocks) {
+  Scene forks({.max_sequences = 4, .max_step_tokens = 8, .max_prompt_tokens = 5}, {{0, 100}});
+  std::vector<std::unique_ptr<Sequence>> choices;
+  for (const SequenceId id : {SequenceId{1}, SequenceId{2}}) choices.push_back(sequence({.id = id}));
+  forks.scheduler.add(std::move(choices));
+  EXPECT_FALSE(forks.scheduler.ahead(forks.scheduler.next()).has_value());
+
+  Scene full({.max_sequences = 1, .max_step_tokens = 8, .max_prompt_tokens = 8}, {{0, 2}});
+  full.add({.id = 1, .prompt = 7});
+  full.step();
+  EXPECT_FALSE(full.scheduler.ahead(full.scheduler.next()).has_value()) << "the eighth fills the last block";
+}
+
 TEST(BlockPool, ForgetsTheLeastRecentlyUsedFirst) {
   BlockPool pool(3);
   for (BlockId block = 0; block < 3; ++block) {

@@ -14,6 +14,14 @@ TEST(Ahead, OneStepIsUnderWayWhileAnotherIsRead) {
   EXPECT_EQ(most_draws_under_way(), 2);
 }
 
+// An answer whose end is known ahead costs no step in vain.
+TEST(Ahead, NoStepIsQueuedBehindAFullAnswer) {
+  const auto engine = make_engine({});
+  for (int i = 0; i < 2; ++i) generate(*engine, greedy({1, 2, 3}, 20));
+  wait_until_idle(*engine);
+  EXPECT_EQ(engine->stats().steps, 40u);
+}
+
 TEST(Ahead, GivesTheAnswersOfStepsThatAreReadFirst) {
   SceneOptions options;
   options.engine.plans_ahead = false;

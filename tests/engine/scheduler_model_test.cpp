@@ -120,6 +120,7 @@ class ModelTest {
       std::optional<Plan> ahead = random_.below(2) == 0 ? scheduler_.ahead(plan) : std::nullopt;
       if (ahead) {
         ++ahead_;
+        ASSERT_TRUE(scheduler_.waiting() == 0 || scheduler_.running() == limits_.max_sequences);
         ASSERT_TRUE(ahead->copies.empty());
         ASSERT_EQ(ahead->slices.size(), plan.slices.size());
       }
