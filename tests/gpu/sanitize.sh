@@ -3,7 +3,7 @@
 # FOLDER holds the test programs (a build, or what pack.py has packed), FOLDER/racecheck or the folder of that name beside FOLDER
 # those of the preset `racecheck`: there every lane arrives at a barrier itself, the only order that racecheck follows. Ends with 1
 # when a tool finds something, takes longer than SECONDS_EACH (180), or no test bears a name that is asked for. SANITIZERS names
-# tools, PARTS what they watch: ops, joined, steps. Needs a GPU; two to three minutes.
+# tools, PARTS what they watch: ops, sample, joined, steps. Needs a GPU; two to three minutes.
 folder=${1%/}
 logs=${2:-$(mktemp -d)}
 mkdir -p "$logs"
@@ -12,9 +12,11 @@ rm -f "$logs"/*.log "$logs/summary"
 # Operations one by one: products, attention over prompts, experts, and the small ones.
 ops='Ops/ThreeShapes*cuda_bf16_1*:Ops/ThreeShapes.*:Ops/MixExperts.*cuda_bf16_1:Ops/MixExpertsOfFormat.*bf16_1_mxfp4'
 ops="$ops:Ops/AddNorm.*bf16_1:Ops/RotateAndStore.*bf16_1:Ops/Embed.*bf16_1_*:Ops/AddPositions.*bf16_1_bf16:Ops/TakeRows.*bf16_1"
-ops="$ops:Ops/Tiles.HoldEvery*:Ops/Activate.*bf16_1:Ops/Sample.AgreesAtThree*/cuda_bf16_1"
+ops="$ops:Ops/Tiles.HoldEvery*:Ops/Activate.*bf16_1"
 other_formats='*iq*:*q2_k:*q3_k:*q4_1:*q5_0:*q5_1:*tq*:*f8*:*i8:*i16:*i32:*i64:*f64:*cuda_f32_1*'
 large='*LargerModels*'  # for the same kernels
+# Drawing a token: a row of every setting, in three sizes. racecheck watches its many visits very slowly.
+sample='Ops/Sample.AgreesAtThree*/cuda_bf16_1'
 # Operations that are joined for a single token: the streaming kernels in each of their formats, one that they do not take, and
 # attention that rotates and stores on its way. AfterLinear and ManyExperts add the shapes of real models.
 joined='Backends/AfterLinear.*/cuda_bf16_1:Backends/ManyExperts.*/cuda_bf16_1:Backends/RotateAndAttend.*/cuda_bf16_1'
@@ -75,10 +77,11 @@ shards() {  # shards TOOL PROGRAM PART FILTER COUNT
   done
 }
 
-parts=" ${PARTS:-ops joined steps} "
+parts=" ${PARTS:-ops sample joined steps} "
 {
   set -f
   case $parts in *' ops '*) require ops_cuda_test "$ops" ;; esac
+  case $parts in *' sample '*) require ops_cuda_test "$sample" ;; esac
   case $parts in *' joined '*) require ops_cuda_test "$joined" ;; esac
   case $parts in *' steps '*) require parity_cuda_test "$steps" ;; esac
   set +f
@@ -91,6 +94,7 @@ parts=" ${PARTS:-ops joined steps} "
         run $tool ops_cuda_test ops "$ops" &
       fi ;;
     esac
+    case $parts in *' sample '*) run $tool ops_cuda_test sample "$sample" & ;; esac
     case $parts in *' joined '*)
       if [ $tool = racecheck ]; then shards $tool ops_cuda_test joined "$joined-$large" 10; else run $tool ops_cuda_test joined "$joined-$large" & fi ;;
     esac

@@ -4,10 +4,11 @@
 
 #include "backend/cuda/device/cluster.cuh"
 #include "backend/cuda/device/warp.cuh"
+#include "backend/cuda/kernels/sample_size.cuh"
 
 namespace inferno::cuda {
 
-constexpr int sample_threads = 1024, sample_warps = sample_threads / 32, sample_most_blocks = 8;
+constexpr int sample_warps = sample_threads / 32;
 
 struct Stretch {
   int begin = 0, end = 0;
@@ -36,11 +37,12 @@ __device__ void each(int count, const Visit& visit) {
   for (int i = own.begin + lane_here(); i < own.end; i += 32) visit(i);
 }
 
-// Any plain record of 32-bit words, under any function that may be applied in any grouping.
-template <class Record, class Combine>
+// Any plain record of 32-bit words, under any function that may be applied in any grouping: of `lanes` that
+// are neighbours.
+template <int lanes = 32, class Record, class Combine>
 __device__ Record warp_reduce(Record value, const Combine& combine) {
   static_assert(sizeof(Record) % 4 == 0);
-  for (int offset = 16; offset > 0; offset >>= 1) {
+  for (int offset = lanes / 2; offset > 0; offset >>= 1) {
     Record other;
     const auto* in = reinterpret_cast<const std::uint32_t*>(&value);
     auto* out = reinterpret_cast<std::uint32_t*>(&other);
@@ -135,7 +137,7 @@ class Team {
     __syncthreads();
     if (lane_here() == 0) room[warp_here()] = value;
     __syncthreads();
-    return warp_reduce(room[lane_here() % sample_warps], combine);
+    return warp_reduce<sample_warps>(room[lane_here() % sample_warps], combine);
   }
 
   Room& room_;
