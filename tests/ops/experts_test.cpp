@@ -298,6 +298,39 @@ TEST_P(MixExperts, TakesBatchesAtHalfTheWidthOfGptOss) {
   expect_agreement(device, {.spec = shape, .format = WeightFormat::mxfp4, .width = 1440, .tokens = 24});
 }
 
+// Prompts whose experts are decoded where they are multiplied: whole chunks of 64 columns, one and several,
+// rows that end within 128, and tokens by the 64, 128 and 256 with every kind of rest.
+TEST_P(MixExperts, TakesPromptsOfMxfp4) {
+  for (const auto& [hidden, width] : {std::pair{64, 64}, {128, 192}, {192, 320}, {704, 576}}) {
+    for (const int tokens : {50, 97, 130, 260, 385, 520}) {
+      SCOPED_TRACE(testing::Message() << "hidden " << hidden << ", width " << width);
+      MoeMlp some = spec(3, 2);
+      some.hidden = hidden;
+      some.expert_bias = tokens % 2 == 0;
+      if (tokens % 3 == 1)
+        some.activation = {.kind = Activation::swiglu_clamped, .gated = true, .limit = 7.0f};
+      expect_agreement(device, {.spec = some,
+                                .format = WeightFormat::mxfp4,
+                                .width = width,
+                                .tokens = tokens,
+                                .split_gate_up = tokens % 4 == 0});
+    }
+  }
+}
+
+TEST_P(MixExperts, TakesPromptsOfMxfp4WhereExpertsHaveNoTokens) {
+  MoeMlp some = spec(12, 2);
+  some.hidden = 128;
+  expect_agreement(
+      device,
+      {.spec = some, .format = WeightFormat::mxfp4, .width = 64, .tokens = 400, .has_favourite = true});
+  MoeMlp one = spec(5, 1);
+  one.hidden = 64;
+  expect_agreement(
+      device,
+      {.spec = one, .format = WeightFormat::mxfp4, .width = 128, .tokens = 300, .has_favourite = true});
+}
+
 INSTANTIATE_TEST_SUITE_P(Ops, MixExperts, testing::ValuesIn(backend_names()), backend_test_name);
 INSTANTIATE_TEST_SUITE_P(Ops, MixExpertsOfFormat,
                          testing::Combine(testing::ValuesIn(backend_names()),

@@ -17,6 +17,8 @@ constexpr int plain_tokens = 8;
 constexpr int smallest_group = 8;
 // Choices for each expert: with more, gemm is faster, even where all weights must be decoded for it.
 constexpr int grouped_choices = 32, grouped_choices_decoded = 128;
+// ... and from here on decoding in registers, for which tokens are arranged first, is.
+constexpr int coded_choices = 32;
 
 std::vector<WeightView> views(const Linear& weights) {
   std::vector<WeightView> out;
@@ -63,6 +65,7 @@ struct Products::Mixture {
   float* factors;              // [tokens]
   Matrix input;                // [tokens, width] in the backend's type
   Matrix wide, hidden, mixed;  // [choices, 2 * hidden], [choices, hidden], [choices, width]
+  Matrix arranged;             // [choices, width], in the place of `wide`
   Sorted sorted;
   std::int32_t choices, tiles;
 
@@ -85,7 +88,12 @@ Products::Mixture Products::divide(Parts& parts, const MoeMlp& spec, int width, 
   out.shares = parts.take<float>(count);
   out.factors = parts.take<float>(static_cast<std::size_t>(tokens));
   out.input = parts.matrix(type, tokens, width);
-  out.wide = parts.matrix(DType::f32, choices, spec.activation.gated ? 2 * spec.hidden : spec.hidden);
+  const int wide = spec.activation.gated ? 2 * spec.hidden : spec.hidden;
+  out.wide = parts.matrix(DType::f32, choices, std::max(wide, (width + 1) / 2));
+  out.arranged = out.wide;
+  out.arranged.dtype = type;
+  out.arranged.cols = width;
+  out.wide.cols = wide;
   out.hidden = parts.matrix(type, choices, spec.hidden);
   out.mixed = parts.matrix(DType::f32, choices, width);
   out.sorted.counts = parts.take<std::int32_t>(experts);
@@ -139,6 +147,11 @@ void Products::mix(Matrix in, const MoeMlp& spec, const MoeWeights& weights, con
   const std::vector<WeightView> up = views(weights.gate_up), down = views(weights.down);
   const bool fast = narrow && spec.activation.gated && gemv_takes_gated(up, spec.hidden) &&
                     gemv_takes(down.front(), spec.active);
+  const std::int64_t enough = std::int64_t{coded_choices} * spec.experts;
+  if (narrow && mixture.choices >= enough && down.size() == 1 &&
+      coded_takes(queue_, up, down.front(), spec.hidden, spec.activation)) {
+    return mix_coded(to, in, spec, weights, mixture);
+  }
   const bool groups = narrow && !(fast && in.rows == 1);  // one token has nothing to share
   if (const int group = groups ? group_for(spec, weights, mixture) : 0; group > 0) {
     return mix_grouped(to, in, spec, weights, mixture, group);
@@ -232,6 +245,27 @@ void Products::mix_grouped(const Target& to, Matrix in, const MoeMlp& spec, cons
   product.bias_stride = weights.down.bias.cols;
   product.gathers = false;
   grouped_plain(queue_, views(weights.down).front(), product);
+  finish(to, spec, mixture, mixture.sorted.places);
+}
+
+void Products::mix_coded(const Target& to, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
+                         const Mixture& mixture) {
+  linear(mixture.logits, in, weights.router);
+  route(queue_, mixture.experts, mixture.shares, mixture.logits, spec);
+  sort_choices(queue_, mixture.sorted, mixture.chosen(spec), spec.experts, coded_rows);
+  arrange_choices(queue_, mixture.arranged, in, mixture.sorted, spec.active);
+  CodedProduct product = {.out = mixture.hidden,
+                          .in = mixture.arranged,
+                          .bias = bias_of(weights.gate_up),
+                          .bias_stride = weights.gate_up.bias.cols,
+                          .sorted = &mixture.sorted,
+                          .tiles = most_tiles(mixture.choices, spec.experts, coded_rows)};
+  coded_gated(queue_, views(weights.gate_up), product, spec.activation);
+  product.out = mixture.mixed;
+  product.in = mixture.hidden;
+  product.bias = bias_of(weights.down);
+  product.bias_stride = weights.down.bias.cols;
+  coded_plain(queue_, views(weights.down).front(), product);
   finish(to, spec, mixture, mixture.sorted.places);
 }
 

@@ -173,6 +173,25 @@ bool gemm_takes_gated(const Queue& queue, std::span<const WeightView> gate_up, i
 void gemm_gated(const Queue& queue, std::span<const WeightView> gate_up, GemmCall call,
                 const ActivationSpec& activation);
 
+// The same straight from MXFP4 tiles, on Hopper: a tile of the sorted choices has coded_rows places at most,
+// rows of `in` and of `out` are in order of places. Of each 64 columns of `in` the order is what
+// arrange_choices() makes it, and what coded_gated() writes.
+constexpr int coded_rows = 256;
+struct CodedProduct {
+  Matrix out, in;
+  const float* bias = nullptr;
+  std::int64_t bias_stride = 0;
+  const Sorted* sorted = nullptr;
+  std::int32_t tiles = 0;
+};
+bool coded_takes(const Queue& queue, std::span<const WeightView> gate_up, const WeightView& down, int hidden,
+                 const ActivationSpec& activation);
+// out [choices, cols], bf16: for each choice its token's row of `in`.
+void arrange_choices(const Queue& queue, Matrix out, Matrix in, const Sorted& sorted, int active);
+void coded_gated(const Queue& queue, std::span<const WeightView> gate_up, const CodedProduct& product,
+                 const ActivationSpec& activation);
+void coded_plain(const Queue& queue, const WeightView& weight, const CodedProduct& product);  // f32 results
+
 // Products of a few dozen tokens straight from tiles, on Hopper and later; inputs are bf16.
 // Of experts: a group is a tile of the sorted choices, `group` places at most; results are in order of
 // places. MXFP4 also takes f16 inputs, and gated results may be f16.

@@ -53,6 +53,8 @@ class Products {
   Matrix route_grouped(Matrix in, const MoeMlp& spec, const MoeWeights& weights, const Mixture& mixture);
   void mix_grouped(const Target& to, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
                    const Mixture& mixture, int group);
+  void mix_coded(const Target& to, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
+                 const Mixture& mixture);
   void mix_sorted(const Target& to, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
                   const Mixture& mixture);
   void mix_plainly(const Target& to, Matrix in, const MoeMlp& spec, const MoeWeights& weights,

@@ -128,11 +128,6 @@ CUtensorMap map_tokens(const Matrix& in) {
                               .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
 }
 
-Gate gate_of(const ActivationSpec& activation) {
-  if (activation.kind == Activation::silu) return {};
-  return {.slope = 1.702f, .limit = activation.limit, .shift = 1.0f};
-}
-
 template <bool Gathers, bool Gated>
 void start(const Queue& queue, const GemmCall& call) {
   const auto kernel = gemm_hopper_kernel<Gathers, Gated>;
@@ -187,8 +182,7 @@ void gemm_hopper(const Queue& queue, const GemmCall& call) {
 // Other activations would need too much code where sums are written.
 bool gemm_takes_gated(const Queue& queue, std::span<const WeightView> gate_up, int hidden,
                       const ActivationSpec& activation) {
-  const bool known = activation.kind == Activation::silu || activation.kind == Activation::swiglu_clamped;
-  if (!queue.warp_groups || !activation.gated || !known) return false;
+  if (!queue.warp_groups || !is_gate(activation)) return false;
   for (const WeightView& part : gate_up) {
     if (part.format != WeightFormat::bf16 || part.layout != Layout::tiled || part.cols % 8 != 0) return false;
   }

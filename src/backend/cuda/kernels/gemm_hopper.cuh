@@ -2,12 +2,12 @@
 // that multiply in turns.
 #pragma once
 
-#include "backend/cuda/device/activation.cuh"
 #include "backend/cuda/device/elements.cuh"
 #include "backend/cuda/device/tensor_copy.cuh"
 #include "backend/cuda/device/tiles.cuh"
 #include "backend/cuda/device/wgmma.cuh"
 #include "backend/cuda/kernels.h"
+#include "backend/cuda/kernels/gate.cuh"
 
 namespace inferno::cuda::hopper {
 
@@ -20,17 +20,6 @@ constexpr int shared_bytes = stages * stage_bytes + (2 * stages + 2) * static_ca
 constexpr int band = 8;                                     // token tiles that share the weights in L2
 constexpr int copies = operand_bytes / 16 / group_threads;  // of gathered tokens, for each copying thread
 static_assert(side == 128 && tiles::chunk_of(WeightFormat::bf16).cols == depth);
-
-// silu and its clamped variant: with x = gate, at most `limit`, x * sigmoid(slope * x) * (up + shift), up
-// within the limit as well.
-struct Gate {
-  float slope = 1.0f, limit = INFINITY, shift = 0.0f;
-  __device__ float operator()(float gate, float up) const {
-    const float x = gate > limit ? limit : gate;  // not a number stays what it is
-    const float y = up > limit ? limit : (up < -limit ? -limit : up);
-    return x * sigmoid(slope * x) * (y + shift);
-  }
-};
 
 struct GemmArguments {
   CUtensorMap weight_map;  // [groups of eight rows, chunks, 1024 bytes]

@@ -1,29 +1,11 @@
 // Codecs of grouped.cuh for mxfp4.
-#include "backend/cuda/device/layouts.cuh"
 #include "backend/cuda/kernels/grouped.cuh"
+#include "backend/cuda/kernels/mxfp4_run.cuh"
 
 namespace inferno::cuda {
 namespace {
 
-// A chunk: two neighbouring words, half a block, under one exponent.
-struct Codec : GroupedCodec {
-  static constexpr WeightFormat format = WeightFormat::mxfp4;
-  static constexpr int runs = 2;
-  struct Piece {
-    uint2 words;
-    std::uint32_t scale;
-  };
-  __device__ static int element(int t, int run) { return 16 * t + 8 * run; }
-  __device__ static Piece load(const std::byte* chunk, int g, int t) {
-    return {*reinterpret_cast<const uint2*>(chunk + tiles::run_mxfp4(g, 2 * t)),
-            scale_mxfp4(*reinterpret_cast<const std::uint8_t*>(chunk + tiles::exponent_mxfp4(g, t / 2)))};
-  }
-  __device__ static void decode(std::uint32_t (&out)[4], const Piece& piece, int run) {
-    spread_mxfp4(out, run == 0 ? piece.words.x : piece.words.y);
-#pragma unroll
-    for (int i = 0; i < 4; ++i) out[i] = multiply_pairs(out[i], piece.scale);
-  }
-};
+struct Codec : GroupedCodec, RunsOfMxfp4 {};
 
 // The same with f16 inputs: fewer instructions, because half of the codes lie where f16 wants them. A weight
 // is exact down to 2^-24, where f16 ends: blocks of scales below 2^-23 lose what nobody could see beside
