@@ -81,6 +81,20 @@ TEST_P(Attend, LetsSinksJoinTheSoftmax) {
   }
 }
 
+// More queries than a tile of 64, of 128 and of 192 has, more keys than 128, and both in one batch.
+TEST_P(Attend, AgreesForLongPrompts) {
+  for (const int head_dim : {40, 64, 96, 128}) {
+    for (const int window : {0, 100, 128}) {
+      AttentionSpec long_spec = spec(4, 2, head_dim);
+      long_spec.window = window;
+      long_spec.sinks = window == 100;
+      expect_agreement({.spec = long_spec, .sequences = {{450, 450}}});
+      expect_agreement(
+          {.spec = long_spec, .sequences = {{700, 200}, {300, 1}, {129, 129}, {500, 17}, {64, 16}}});
+    }
+  }
+}
+
 TEST_P(Attend, FollowsBlocksOfEverySize) {
   for (const int block_size : {1, 4, 32, 64}) {
     expect_agreement({.spec = spec(4, 2, 32), .sequences = mixed, .block_size = block_size});

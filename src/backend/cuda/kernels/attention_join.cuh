@@ -4,15 +4,10 @@
 #pragma once
 
 #include "backend/cuda/device/cluster.cuh"
+#include "backend/cuda/device/exp2.cuh"
 #include "backend/cuda/kernels/attention_decode.cuh"
 
 namespace inferno::cuda::decode {
-
-__device__ inline float exp2_of(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
 
 __device__ inline void add_weighted(float4& sum, float weight, const float4& value) {
   sum.x += weight * value.x, sum.y += weight * value.y;

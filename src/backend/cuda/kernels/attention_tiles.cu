@@ -2,50 +2,18 @@
 // over the keys they can see, 64 at a time, keeping a running softmax. Four warps take 16 queries each. Keys
 // and values come through shared memory in two stages, while the stage before is computed on. Rows lie there
 // as in gemm.cu, their chunks of 16 bytes exchanged by the row's number.
-#include "backend/cuda/device/cache_rows.cuh"
-#include "backend/cuda/device/elements.cuh"
+#include <limits>
+
 #include "backend/cuda/device/mma.cuh"
 #include "backend/cuda/kernels.h"
+#include "backend/cuda/kernels/attention_queries.cuh"
 #include "backend/cuda/kernels/launch.cuh"
 
 namespace inferno::cuda {
 namespace {
 
 constexpr int tile = 64, threads = 128;
-
-struct TilesCall {
-  CacheMap map;
-  Elements qkv;
-  const std::byte *keys, *values;
-  std::byte* out;
-  const float* sinks;
-  int heads, kv_heads, head_dim, qkv_cols;
-  float scale;
-};
-
-struct Queries {
-  int sequence = -1, first = 0, count = 0;  // rows of the batch
-  int first_position = 0, last_position = 0;
-};
-
-// Tiles are numbered sequence after sequence; there are more numbers than tiles.
-__device__ Queries queries_of(const TilesCall& call) {
-  int index = static_cast<int>(blockIdx.x);
-  Queries out;
-  for (int s = 0; s < call.map.sequences; ++s) {
-    const int start = call.map.query_start[s], rows = call.map.query_start[s + 1] - start;
-    const int tiles = (rows + tile - 1) / tile;
-    if (index >= tiles) {
-      index -= tiles;
-      continue;
-    }
-    out = {.sequence = s, .first = start + index * tile, .count = min(tile, rows - index * tile)};
-    out.first_position = call.map.positions[out.first];
-    out.last_position = call.map.positions[out.first + out.count - 1];
-    return out;
-  }
-  return out;
-}
+constexpr int few_rows = 16;  // of a sequence: too few for the large tiles of attention_hopper.cu
 
 template <int Dims>
 struct TileRoom {
@@ -63,16 +31,8 @@ __device__ void load_queries(const TilesCall& call, const Queries& queries, cons
                              int head) {
   for (int i = static_cast<int>(threadIdx.x); i < tile * room.chunks; i += threads) {
     const int row = i / room.chunks, chunk = i % room.chunks;
-    uint4 words = make_uint4(0, 0, 0, 0);
-    if (row < queries.count && chunk * 8 < call.head_dim) {
-      const std::int64_t at =
-          std::int64_t{queries.first + row} * call.qkv_cols + head * call.head_dim + chunk * 8;
-      float q[8];
-#pragma unroll
-      for (int j = 0; j < 8; ++j) q[j] = call.qkv.get(at + j);
-      words = make_uint4(packed(q[0], q[1]), packed(q[2], q[3]), packed(q[4], q[5]), packed(q[6], q[7]));
-    }
-    *reinterpret_cast<uint4*>(room.queries() + room.at(row, chunk)) = words;
+    *reinterpret_cast<uint4*>(room.queries() + room.at(row, chunk)) =
+        query_run(call, queries, row, head, chunk * 8);
   }
 }
 
@@ -213,10 +173,10 @@ __global__ void __launch_bounds__(threads) attend_tiles_kernel(const __grid_cons
   const TileRoom<Dims> room = {shared};
   wait_for_previous();
   let_next_start();
-  const Queries queries = queries_of(call);
+  const Queries queries = queries_of(call, static_cast<int>(blockIdx.x), tile);
   if (queries.sequence < 0) return;
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-  const int head = static_cast<int>(blockIdx.y), kv_head = head / (call.heads / call.kv_heads);
+  const int head = static_cast<int>(blockIdx.y), kv_head = call.kv_head_of(head);
   const int begin = call.map.first_visible(queries.first_position) / tile * tile;
   Running<Dims> running = {};
 #pragma unroll
@@ -262,18 +222,29 @@ bool takes_tiles(const AttentionSpec& spec) {
 
 void attend_tiles(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall& call) {
   const AttentionSpec& spec = call.spec;
-  const TilesCall what = {.map = cache_map(call),
-                          .qkv = elements_of(qkv),
-                          .keys = call.cache.keys.data,
-                          .values = call.cache.values.data,
-                          .out = out.data,
-                          .sinks = spec.sinks ? floats_of(call.weights.sinks) : nullptr,
-                          .heads = spec.heads,
-                          .kv_heads = spec.kv_heads,
-                          .head_dim = spec.head_dim,
-                          .qkv_cols = qkv.cols,
-                          .scale = spec.scale};
-  const auto tiles = static_cast<unsigned>(out.rows / tile + call.step.context_len.rows);
+  TilesCall what = {.map = cache_map(call),
+                    .qkv = elements_of(qkv),
+                    .keys = call.cache.keys.data,
+                    .values = call.cache.values.data,
+                    .out = out.data,
+                    .sinks = spec.sinks ? floats_of(call.weights.sinks) : nullptr,
+                    .heads = spec.heads,
+                    .kv_heads = spec.kv_heads,
+                    .head_dim = spec.head_dim,
+                    .qkv_cols = qkv.cols,
+                    .scale = spec.scale,
+                    .least_rows = 1,
+                    .most_rows = std::numeric_limits<int>::max()};
+  const int sequences = call.step.context_len.rows;
+  auto tiles = static_cast<unsigned>(out.rows / tile + sequences);
+  if (queue.warp_groups) {
+    if (sequences > 1) what.least_rows = few_rows + 1;
+    attend_hopper(queue, what, out.rows);
+    if (sequences == 1) return;
+    what.least_rows = 1;
+    what.most_rows = few_rows;
+    tiles = static_cast<unsigned>(sequences);
+  }
   if (spec.head_dim <= 64) return start<64>(queue, what, tiles);
   start<128>(queue, what, tiles);
 }
