@@ -18,7 +18,7 @@ constexpr int smallest_group = 8;
 // Choices for each expert: with more, gemm is faster, even where all weights must be decoded for it.
 constexpr int grouped_choices = 32, grouped_choices_decoded = 128;
 // ... and from here on decoding in registers, for which tokens are arranged first, is.
-constexpr int coded_choices = 32;
+constexpr int coded_choices = 16;
 
 std::vector<WeightView> views(const Linear& weights) {
   std::vector<WeightView> out;
@@ -227,7 +227,7 @@ void Products::mix_grouped(const Target& to, Matrix in, const MoeMlp& spec, cons
   in = route_grouped(in, spec, weights, mixture);
   Matrix hidden = mixture.hidden;
   hidden.dtype = in.dtype;
-  sort_choices(queue_, mixture.sorted, mixture.chosen(spec), spec.experts, group);
+  sort_choices(queue_, mixture.sorted, mixture.chosen(spec), spec.experts, {.rows = group});
   GroupedProduct product = {.out = hidden,
                             .in = in,
                             .factors = in.dtype == DType::f16 ? mixture.factors : nullptr,
@@ -252,7 +252,8 @@ void Products::mix_coded(const Target& to, Matrix in, const MoeMlp& spec, const 
                          const Mixture& mixture) {
   linear(mixture.logits, in, weights.router);
   route(queue_, mixture.experts, mixture.shares, mixture.logits, spec);
-  sort_choices(queue_, mixture.sorted, mixture.chosen(spec), spec.experts, coded_rows);
+  sort_choices(queue_, mixture.sorted, mixture.chosen(spec), spec.experts,
+               {.rows = coded_rows, .by_size = true});
   arrange_choices(queue_, mixture.arranged, in, mixture.sorted, spec.active);
   CodedProduct product = {.out = mixture.hidden,
                           .in = mixture.arranged,
@@ -340,7 +341,7 @@ void Products::mix_sorted(const Target& to, Matrix in, const MoeMlp& spec, const
     convert(queue_, mixture.input, in);
     in = mixture.input;
   }
-  sort_choices(queue_, mixture.sorted, mixture.chosen(spec), spec.experts, gemm_rows);
+  sort_choices(queue_, mixture.sorted, mixture.chosen(spec), spec.experts, {.rows = gemm_rows});
   activate_sorted(in, spec, weights.gate_up, mixture);
   multiply_sorted(sorted_call(mixture.mixed, mixture.hidden, weights.down, mixture), weights.down, mixture);
   finish(to, spec, mixture, mixture.sorted.places);

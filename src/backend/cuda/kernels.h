@@ -229,8 +229,14 @@ struct RoutedRows {
 };
 bool route_takes_rows(const WeightView& router);
 void route_rows(const Queue& queue, const RoutedRows& rows, const WeightView& router, const MoeMlp& spec);
-// `tile`: the most places of one tile; there are most_tiles() of them.
-void sort_choices(const Queue& queue, const Sorted& sorted, const Chosen& chosen, int experts, int tile);
+// The places of one tile, at most; there are most_tiles() of them. In order of experts, or the largest first,
+// by quarters: blocks that take one after another then end together.
+struct TileOrder {
+  int rows = gemm_rows;
+  bool by_size = false;
+};
+void sort_choices(const Queue& queue, const Sorted& sorted, const Chosen& chosen, int experts,
+                  const TileOrder& order);
 // What experts made of tokens, row by row: choice (t, k) stands in row places[t, k]; null: in order.
 struct MixedRows {
   Matrix rows;

@@ -28,28 +28,47 @@ __device__ int sum_before(int value, int lane) {  // and including this lane's
   return value;
 }
 
-// By one warp, a lane for each expert: from counts to starts, and the tiles of all experts in order.
-__device__ void list_tiles(const Sorted& sorted, std::int32_t* counts, int experts, int tile_size,
-                           int tiles) {
+// By one warp, a lane for each expert: from counts to starts.
+__device__ void find_starts(const Sorted& sorted, std::int32_t* starts, const std::int32_t* counts,
+                            int experts) {
   const int lane = static_cast<int>(threadIdx.x);
-  int start = 0, tile = 0;
+  int start = 0;
   for (int base = 0; base < experts; base += 32) {
     const int e = base + lane, count = e < experts ? counts[e] : 0;
-    const int own_tiles = (count + tile_size - 1) / tile_size;
-    const int counted = sum_before(count, lane), listed = sum_before(own_tiles, lane);
-    const int own_start = start + counted - count, own_tile = tile + listed - own_tiles;
+    const int counted = sum_before(count, lane);
     if (e < experts) {
       sorted.counts[e] = count;
-      sorted.starts[e] = own_start;
-      counts[e] = own_start;
-    }
-    for (int i = 0; i < own_tiles; ++i) {
-      sorted.tile_expert[own_tile + i] = e;
-      sorted.tile_first[own_tile + i] = own_start + i * tile_size;
-      sorted.tile_rows[own_tile + i] = min(tile_size, count - i * tile_size);
+      sorted.starts[e] = starts[e] = start + counted - count;
     }
     start += __shfl_sync(full_warp, counted, 31);
-    tile += __shfl_sync(full_warp, listed, 31);
+  }
+}
+
+// The same lanes behind find_starts(): the tiles of all experts in order, or, by size, those with more than
+// three quarters of a tile first, then those with more than half, and so on.
+__device__ void list_tiles(const Sorted& sorted, const std::int32_t* starts, const std::int32_t* counts,
+                           int experts, const TileOrder& order, int tiles) {
+  const int lane = static_cast<int>(threadIdx.x);
+  int tile = 0;
+  for (int size = order.by_size ? 4 : 1; size > 0; --size) {
+    for (int base = 0; base < experts; base += 32) {
+      const int e = base + lane, count = e < experts ? counts[e] : 0;
+      const int all = (count + order.rows - 1) / order.rows;
+      int first = 0, end = all;
+      if (order.by_size && all > 0) {
+        const int rest = count - (all - 1) * order.rows, rest_size = (4 * rest + order.rows - 1) / order.rows;
+        first = size == 4 ? 0 : all - 1;
+        end = rest_size == size ? all : all - 1;
+      }
+      const int own = max(0, end - first), listed = sum_before(own, lane);
+      int at = tile + listed - own;
+      for (int i = first; i < end; ++i, ++at) {
+        sorted.tile_expert[at] = e;
+        sorted.tile_first[at] = starts[e] + i * order.rows;
+        sorted.tile_rows[at] = min(order.rows, count - i * order.rows);
+      }
+      tile += __shfl_sync(full_warp, listed, 31);
+    }
   }
   for (int i = tile + lane; i < tiles; i += 32) {
     sorted.tile_expert[i] = -1;
@@ -60,16 +79,20 @@ __device__ void list_tiles(const Sorted& sorted, std::int32_t* counts, int exper
 // One block: count, place, list the tiles. Where a choice stands within its expert does not matter.
 __global__ void __launch_bounds__(1024)
     sort_kernel(const Sorted sorted, const std::int32_t* chosen, int choices, int experts, int active,
-                int tile_size, int tiles) {
-  extern __shared__ std::int32_t next[];  // [experts]
+                const TileOrder order, int tiles) {
+  extern __shared__ std::int32_t counts[];  // [experts], then [experts] places that are next
+  std::int32_t* next = counts + experts;
   wait_for_previous();
   let_next_start();
   const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
-  for (int e = thread; e < experts; e += threads) next[e] = 0;
+  for (int e = thread; e < experts; e += threads) counts[e] = 0;
   __syncthreads();
-  for (int i = thread; i < choices; i += threads) atomicAdd(&next[__ldcg(chosen + i)], 1);
+  for (int i = thread; i < choices; i += threads) atomicAdd(&counts[__ldcg(chosen + i)], 1);
   __syncthreads();
-  if (thread < 32) list_tiles(sorted, next, experts, tile_size, tiles);
+  if (thread < 32) {
+    find_starts(sorted, next, counts, experts);
+    list_tiles(sorted, next, counts, experts, order, tiles);
+  }
   __syncthreads();
   for (int i = thread; i < choices; i += threads) {
     const int place = atomicAdd(&next[__ldcg(chosen + i)], 1);
@@ -102,10 +125,11 @@ void route(const Queue& queue, std::int32_t* experts, float* shares, Matrix logi
          floats_of(logits), logits.rows, spec.experts, spec.active, spec.renormalize);
 }
 
-void sort_choices(const Queue& queue, const Sorted& sorted, const Chosen& chosen, int experts, int tile) {
-  launch(queue, {.threads = 1024, .shared = static_cast<std::size_t>(experts) * sizeof(std::int32_t)},
-         sort_kernel, sorted, chosen.experts, chosen.choices, experts, chosen.active, tile,
-         most_tiles(chosen.choices, experts, tile));
+void sort_choices(const Queue& queue, const Sorted& sorted, const Chosen& chosen, int experts,
+                  const TileOrder& order) {
+  launch(queue, {.threads = 1024, .shared = 2 * static_cast<std::size_t>(experts) * sizeof(std::int32_t)},
+         sort_kernel, sorted, chosen.experts, chosen.choices, experts, chosen.active, order,
+         most_tiles(chosen.choices, experts, order.rows));
 }
 
 void combine(const Queue& queue, Matrix out, const MixedRows& mixed) {

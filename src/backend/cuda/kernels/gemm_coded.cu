@@ -53,7 +53,8 @@ struct Result {
   __device__ void each(const Sums& sums, const Use& use) const {
     each(sums.first, 0, use);
     each(sums.second, batch, use);
-    each(sums.others, 2 * batch, use);
+    each(sums.third, 2 * batch, use);
+    each(sums.fourth, 3 * batch, use);
   }
 
   // Elements of a token lie in several warps: they meet in shared memory and leave as whole rows of 128

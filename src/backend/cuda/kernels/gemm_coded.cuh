@@ -111,10 +111,9 @@ struct Filler {
   }
 };
 
-// By the tokens they are of: the tensor cores multiply by 64, 128 or all 256 of a tile.
+// By the tokens they are of: the tensor cores multiply by as many 64s as a tile has.
 struct Sums {
-  float first[32] = {}, second[32] = {};  // 64 each
-  float others[64] = {};                  // 128
+  float first[32] = {}, second[32] = {}, third[32] = {}, fourth[32] = {};  // 64 each
 };
 
 // One of the warps that multiply: sixteen weight rows, a pair of tiles, by all tokens.
@@ -182,7 +181,8 @@ class Multiplier {
     const std::uint64_t tokens = group_operand(room_.tokens(place_.stage), Exchange::rows_of_128, 1024);
     start_with<0>(sums.first, operands, tokens);
     if (filled > 1) start_with<1>(sums.second, operands, tokens);
-    if (filled > 2) start_with<2>(sums.others, operands, tokens);
+    if (filled > 2) start_with<2>(sums.third, operands, tokens);
+    if (filled > 3) start_with<3>(sums.fourth, operands, tokens);
     group_closes();
   }
   template <int Batch, int Count>
@@ -196,7 +196,8 @@ class Multiplier {
   __device__ static void settle_all(Sums& sums) {
     settle(sums.first);
     settle(sums.second);
-    settle(sums.others);
+    settle(sums.third);
+    settle(sums.fourth);
   }
   __device__ void release(int stage) const {
     __syncwarp();
