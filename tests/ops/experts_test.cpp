@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "ops/backends.h"
 #include "ops/reference.h"
@@ -18,6 +19,9 @@ struct Case {
   int tokens = 7;
   bool split_gate_up = false;  // two parts of `hidden` rows instead of one of twice as many
   bool has_favourite = false;  // every token chooses expert 1
+  WeightFormat router = WeightFormat::f32;
+  bool float_input = false;                       // as decoders have it, whatever the products read
+  double least_margin = 0.05, most_margin = 1e9;  // between the logits of the last expert chosen and the next
 };
 
 class Scene {
@@ -25,7 +29,7 @@ class Scene {
   Scene(Device& device, const Case& c) : device_(device), case_(c) {
     const MoeMlp& spec = c.spec;
     const int wide = spec.activation.gated ? 2 * spec.hidden : spec.hidden;
-    add_part(router_, {.format = WeightFormat::f32, .rows = spec.experts, .cols = c.width}, 71);
+    add_part(router_, {.format = c.router, .rows = spec.experts, .cols = c.width}, 71);
     const int up_parts = c.split_gate_up ? 2 : 1;
     for (int part = 0; part < up_parts; ++part) {
       add_part(gate_up_,
@@ -43,7 +47,7 @@ class Scene {
   }
 
   HostMatrix found() {
-    const Matrix in = device_.upload(input_, device_.activations());
+    const Matrix in = device_.upload(input_, case_.float_input ? DType::f32 : device_.activations());
     const Matrix out = device_.poisoned(case_.tokens, case_.width, device_.activations());
     device_.backend().mix_experts(
         out, in, case_.spec, {.router = router_.weights, .gate_up = gate_up_.weights, .down = down_.weights});
@@ -93,10 +97,12 @@ class Scene {
     std::uint64_t seed = 1000;
     for (int r = 0; r < case_.tokens; ++r) {
       HostMatrix token;
+      double margin = 0.0;
       do {
         token = random_matrix(1, case_.width, 0.5, seed++);
-        device_.upload(token, device_.activations());
-      } while (reference::margin(logits(token).row(0), case_.spec.active) < 0.05);
+        if (!case_.float_input) device_.upload(token, device_.activations());
+        margin = reference::margin(logits(token).row(0), case_.spec.active);
+      } while (margin < case_.least_margin || margin > case_.most_margin);
       std::ranges::copy(token.values, input_.row(r).begin());
     }
   }
@@ -329,6 +335,52 @@ TEST_P(MixExperts, TakesPromptsOfMxfp4WhereExpertsHaveNoTokens) {
   expect_agreement(
       device,
       {.spec = one, .format = WeightFormat::mxfp4, .width = 128, .tokens = 300, .has_favourite = true});
+}
+
+// On a GPU sixteen tokens at a time, 32 columns and up to 64 experts: tails of each, in every format that
+// routers have.
+TEST_P(MixExperts, RoutesManyTokens) {
+  constexpr WeightFormat routers[] = {WeightFormat::f32, WeightFormat::bf16, WeightFormat::f16};
+  int index = 0;
+  for (const int experts : {3, 32, 33, 128}) {
+    for (const int width : {64, 96, 160, 136, 24, 544}) {
+      const int turn = index++;
+      SCOPED_TRACE(testing::Message() << "width " << width << ", router " << turn % 3);
+      MoeMlp some = spec(experts, 2);
+      some.router_bias = true;
+      some.renormalize = turn % 2 == 0;
+      Case c = {.spec = some, .width = width, .tokens = 40, .router = routers[turn % 3]};
+      c.float_input = turn % 4 < 2;
+      expect_agreement(device, c);
+    }
+  }
+}
+
+// Experts so close that with sums of bf16 products others would be chosen.
+TEST_P(MixExperts, ChoosesAsFloatsDo) {
+  for (const WeightFormat router : {WeightFormat::f32, WeightFormat::bf16, WeightFormat::f16}) {
+    Case c = {.spec = spec(32, 2), .width = 160, .tokens = 24, .router = router, .float_input = true};
+    c.least_margin = 2e-4;
+    c.most_margin = 2e-3;
+    expect_agreement(device, c);
+  }
+}
+
+// The same before experts that are decoded where they are multiplied.
+TEST_P(MixExperts, RoutesPromptsOfMxfp4) {
+  for (const WeightFormat router : {WeightFormat::f32, WeightFormat::bf16}) {
+    for (const auto& [experts, active, tokens] : {std::tuple{3, 2, 50}, {32, 8, 130}, {33, 8, 133}}) {
+      MoeMlp some = spec(experts, active);
+      some.hidden = 64;
+      some.router_bias = true;
+      expect_agreement(device, {.spec = some,
+                                .format = WeightFormat::mxfp4,
+                                .width = 192,
+                                .tokens = tokens,
+                                .router = router,
+                                .float_input = true});
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, MixExperts, testing::ValuesIn(backend_names()), backend_test_name);

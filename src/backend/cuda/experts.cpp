@@ -156,8 +156,7 @@ void Products::mix(Matrix in, const MoeMlp& spec, const MoeWeights& weights, con
   if (const int group = groups ? group_for(spec, weights, mixture) : 0; group > 0) {
     return mix_grouped(to, in, spec, weights, mixture, group);
   }
-  linear(mixture.logits, in, weights.router);
-  route(queue_, mixture.experts, mixture.shares, mixture.logits, spec);
+  route_tokens(in, spec, weights.router, mixture);
   if (fast && mixture.choices <= few_choices) {
     mix_few(to, in, spec, weights, mixture);
   } else if (narrow && in.rows > plain_tokens && all_whole_runs(up) && all_whole_runs(down)) {
@@ -197,14 +196,25 @@ int Products::group_for(const MoeMlp& spec, const MoeWeights& weights, const Mix
   return grouped_tokens(queue_, up, down.front(), spec.hidden, std::min(usual, mixture.logits.rows));
 }
 
+// In one kernel for many tokens; with float activations it would not be the generic one.
+void Products::route_tokens(Matrix in, const MoeMlp& spec, const Linear& router, const Mixture& mixture) {
+  const bool many = activations_ == DType::bf16 && in.rows > plain_tokens && router.parts.size() == 1;
+  if (many && route_takes_many(view(*router.parts.front()), in)) {
+    const RoutedRows rows = {
+        .in = in, .bias = bias_of(router), .experts = mixture.experts, .shares = mixture.shares};
+    return route_many(queue_, rows, view(*router.parts.front()), spec);
+  }
+  linear(mixture.logits, in, router);
+  route(queue_, mixture.experts, mixture.shares, mixture.logits, spec);
+}
+
 // Routes, and brings the rows into the type that the products read: f16 where weights are MXFP4 and what
 // stands between the products stays within f16's range, otherwise bf16.
 Matrix Products::route_grouped(Matrix in, const MoeMlp& spec, const MoeWeights& weights,
                                const Mixture& mixture) {
   const Linear& router = weights.router;
   if (router.parts.size() != 1 || !route_takes_rows(view(*router.parts.front()))) {
-    linear(mixture.logits, in, router);
-    route(queue_, mixture.experts, mixture.shares, mixture.logits, spec);
+    route_tokens(in, spec, router, mixture);
     if (in.dtype == mixture.input.dtype) return in;
     convert(queue_, mixture.input, in);
     return mixture.input;
@@ -250,8 +260,7 @@ void Products::mix_grouped(const Target& to, Matrix in, const MoeMlp& spec, cons
 
 void Products::mix_coded(const Target& to, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
                          const Mixture& mixture) {
-  linear(mixture.logits, in, weights.router);
-  route(queue_, mixture.experts, mixture.shares, mixture.logits, spec);
+  route_tokens(in, spec, weights.router, mixture);
   sort_choices(queue_, mixture.sorted, mixture.chosen(spec), spec.experts,
                {.rows = coded_rows, .by_size = true});
   arrange_choices(queue_, mixture.arranged, in, mixture.sorted, spec.active);

@@ -221,7 +221,7 @@ void route(const Queue& queue, std::int32_t* experts, float* shares, Matrix logi
 // The same from the rows that the router reads, which are also rounded to two bytes an element for what comes
 // next: to bf16, or to f16 under a factor for each row, a power of two.
 struct RoutedRows {
-  Matrix in, narrow;
+  Matrix in, narrow = {};
   float* factors = nullptr;     // [tokens], where narrow is f16
   const float* bias = nullptr;  // the router's
   std::int32_t* experts = nullptr;
@@ -229,6 +229,9 @@ struct RoutedRows {
 };
 bool route_takes_rows(const WeightView& router);
 void route_rows(const Queue& queue, const RoutedRows& rows, const WeightView& router, const MoeMlp& spec);
+// The same for many tokens, without the rounded rows: narrow and factors are not touched.
+bool route_takes_many(const WeightView& router, Matrix in);
+void route_many(const Queue& queue, const RoutedRows& rows, const WeightView& router, const MoeMlp& spec);
 // The places of one tile, at most; there are most_tiles() of them. In order of experts, or the largest first,
 // by quarters: blocks that take one after another then end together.
 struct TileOrder {

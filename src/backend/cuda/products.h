@@ -50,6 +50,7 @@ class Products {
   void mix_few(const Target& to, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
                const Mixture& mixture);
   int group_for(const MoeMlp& spec, const MoeWeights& weights, const Mixture& mixture) const;
+  void route_tokens(Matrix in, const MoeMlp& spec, const Linear& router, const Mixture& mixture);
   Matrix route_grouped(Matrix in, const MoeMlp& spec, const MoeWeights& weights, const Mixture& mixture);
   void mix_grouped(const Target& to, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
                    const Mixture& mixture, int group);
