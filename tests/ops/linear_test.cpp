@@ -1,6 +1,8 @@
 // linear: every format, shapes with odd tails, few and many tokens, several parts, bias.
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "ops/backends.h"
 #include "ops/reference.h"
 #include "support/compare.h"
@@ -108,6 +110,27 @@ TEST_P(LinearOperation, AgreesForBatchesOfEverySize) {
     if (!is_turn(index++)) continue;
     expect_agreement({{format, 40}, {format, 24}, {format, 17}}, /*cols=*/256, tokens, /*with_bias=*/true);
   }
+}
+
+// On a GPU several parts that need no decoding are one product of tiles of 128 tokens and 128 rows, none of
+// which has rows of two parts.
+TEST_P(LinearOperation, AgreesForPartsOfManyTokens) {
+  if (format != WeightFormat::bf16) return;
+  int index = 0;
+  for (const int tokens : {130, 300}) {
+    for (const auto& [first, second, third] :
+         {std::tuple{200, 72, 136}, {128, 5, 1}, {33, 129, 256}, {1, 300, 128}}) {
+      if (!is_turn(index++)) continue;
+      expect_agreement({{format, first}, {format, second}, {format, third}}, /*cols=*/136, tokens,
+                       /*with_bias=*/true);
+    }
+  }
+  if (!is_turn(0)) return;
+  result = DType::f32;
+  expect_agreement({{format, 200}, {format, 72}, {format, 136}}, /*cols=*/448, 130, /*with_bias=*/true);
+  // More than go together, and another format between them.
+  expect_agreement({{format, 40}, {format, 24}, {format, 17}, {format, 130}, {format, 9}}, 64, 100, true);
+  expect_agreement({{format, 40}, {format, 24}, {WeightFormat::q8_0, 17}, {format, 130}}, 64, 100, false);
 }
 
 // More columns than a group finds room for: they come in slabs, whose sums meet in a float result.

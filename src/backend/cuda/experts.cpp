@@ -30,10 +30,6 @@ bool all_whole_runs(const std::vector<WeightView>& parts) {
   return std::ranges::all_of(parts, [](const WeightView& part) { return part.cols % 8 == 0; });
 }
 
-bool is_decoded(const WeightView& weight) {
-  return weight.format == WeightFormat::bf16 && weight.layout == Layout::tiled;
-}
-
 // What expand() makes of a weight, but for its data.
 WeightView decoded_view(const WeightView& weight) {
   WeightView out = {.data = weight.data,
@@ -196,7 +192,7 @@ int Products::group_for(const MoeMlp& spec, const MoeWeights& weights, const Mix
   return grouped_tokens(queue_, up, down.front(), spec.hidden, std::min(usual, mixture.logits.rows));
 }
 
-// In one kernel for many tokens; with float activations it would not be the generic one.
+// Many tokens in one kernel; float activations, which are for tests, stay with the generic ones.
 void Products::route_tokens(Matrix in, const MoeMlp& spec, const Linear& router, const Mixture& mixture) {
   const bool many = activations_ == DType::bf16 && in.rows > plain_tokens && router.parts.size() == 1;
   if (many && route_takes_many(view(*router.parts.front()), in)) {

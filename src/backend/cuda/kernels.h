@@ -147,6 +147,10 @@ constexpr int gemm_rows = 128;
 constexpr int most_tiles(std::int64_t choices, int experts, int rows) {
   return static_cast<int>(std::min<std::int64_t>(choices, choices / rows + experts));
 }
+// What gemm() reads as it is.
+inline bool is_decoded(const WeightView& weight) {
+  return weight.format == WeightFormat::bf16 && weight.layout == Layout::tiled;
+}
 // Weights are bf16 [rows, cols] in tiles, of `experts` from first_expert on when sorted.
 struct GemmCall {
   Matrix out, in;
@@ -158,6 +162,9 @@ struct GemmCall {
   const Sorted* sorted = nullptr;
   std::int32_t tiles = 0, first_expert = 0, experts = 1;
   bool gathers = false;  // in is read through sorted->tokens
+  // Instead of `weight` and `rows`, unless sorted: matrices whose columns of `out` follow one another,
+  // gemv_most_parts at most.
+  std::span<const WeightView> parts = {};
 
   // What gemm_gated() fills in.
   const ActivationSpec* activation = nullptr;

@@ -37,17 +37,20 @@ Few few_for(const Queue& queue, const WeightView& weight, Matrix out, Matrix in)
 
 }  // namespace
 
-// Slabs of tiles, as many as the workspace holds.
-void Products::multiply_expanded(Matrix out, Matrix in, const WeightView& weight, const Product& product) {
-  GemmCall call = {.out = out,
-                   .in = in,
+// Several parts only of weights that need no decoding. Others come in slabs of tiles, as many as the
+// workspace holds.
+void Products::multiply_expanded(std::span<const WeightView> parts, const Product& product) {
+  const WeightView& weight = parts.front();
+  GemmCall call = {.out = product.out,
+                   .in = product.in,
                    .column = product.column,
                    .bias = product.bias,
                    .bias_stride = product.bias_stride,
                    .weight = weight.data,
                    .rows = weight.rows,
                    .cols = weight.cols};
-  if (weight.format == WeightFormat::bf16 && weight.layout == Layout::tiled) return gemm(queue_, call);
+  if (parts.size() > 1) call.parts = parts;
+  if (is_decoded(weight)) return gemm(queue_, call);
   const std::int64_t tile = tiles::tile_bytes(WeightFormat::bf16, weight.cols);
   const std::int64_t all = tiles::padded_rows(weight.rows) / tiles::tile_rows;
   // prepare() made room for the largest weight, whatever its size; without it, single tiles would be slow.
@@ -79,8 +82,9 @@ void Products::linear(Matrix out, Matrix in, const Linear& weights) {
     std::size_t end = first + 1;
     std::int32_t columns = weight.rows;
     const Few few = few_for(queue_, weight, out, in);
-    while (few != Few::none && end < parts.size() && end - first < gemv_most_parts &&
-           same_kind(parts[end], weight)) {
+    const bool multiplies = narrow && weight.cols % 8 == 0 && out.rows > generic_tokens;
+    const bool joins = few != Few::none || (multiplies && is_decoded(weight));
+    while (joins && end < parts.size() && end - first < gemv_most_parts && same_kind(parts[end], weight)) {
       columns += parts[end++].rows;
     }
     const auto group = std::span(parts).subspan(first, end - first);
@@ -90,8 +94,8 @@ void Products::linear(Matrix out, Matrix in, const Linear& weights) {
       gemv(queue_, group, product);
     } else if (few == Few::grouped) {
       grouped_linear(queue_, group, product);
-    } else if (narrow && weight.cols % 8 == 0 && out.rows > generic_tokens) {
-      multiply_expanded(out, in, weight, product);
+    } else if (multiplies) {
+      multiply_expanded(group, product);
     } else {
       linear_generic(queue_, weight, product);
     }

@@ -43,7 +43,7 @@ class Products {
     const AfterBranch* then = nullptr;
   };
   Mixture divide(Parts& parts, const MoeMlp& spec, int width, std::int64_t tokens) const;
-  void multiply_expanded(Matrix out, Matrix in, const WeightView& weight, const Product& product);
+  void multiply_expanded(std::span<const WeightView> parts, const Product& product);
   void mix(Matrix in, const MoeMlp& spec, const MoeWeights& weights, const Mixture& mixture,
            const Target& to);
   void finish(const Target& to, const MoeMlp& spec, const Mixture& mixture, const std::int32_t* places);

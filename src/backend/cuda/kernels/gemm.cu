@@ -177,6 +177,17 @@ __global__ void __launch_bounds__(threads, 2) gemm_kernel(const __grid_constant_
 
 void gemm(const Queue& queue, const GemmCall& call) {
   if (queue.warp_groups) return gemm_hopper(queue, call);
+  if (!call.parts.empty()) {
+    GemmCall one = call;
+    one.parts = {};
+    for (const WeightView& part : call.parts) {
+      one.weight = part.data;
+      one.rows = part.rows;
+      gemm(queue, one);
+      one.column += part.rows;
+    }
+    return;
+  }
   const Sorted* sorted = call.sorted;
   const GemmArguments arguments = {.in = call.in.data,
                                    .weight = call.weight,

@@ -21,10 +21,19 @@ constexpr int band = 8;                                     // token tiles that 
 constexpr int copies = operand_bytes / 16 / group_threads;  // of gathered tokens, for each copying thread
 static_assert(side == 128 && tiles::chunk_of(WeightFormat::bf16).cols == depth);
 
+// What a call's weight rows are: one matrix or each expert's; gate rows and up rows of the same elements; or
+// those of several matrices, whose columns of the output follow one another.
+enum class Rows { plain, gated, parts };
+
+struct GemmPart {
+  int rows, column;
+  int first_tile;  // row tiles before it
+};
+
 struct GemmArguments {
-  CUtensorMap weight_map;  // [groups of eight rows, chunks, 1024 bytes]
-  CUtensorMap up_map;      // the same of up rows, where `weight_map` has gate rows
-  CUtensorMap token_map;   // [tokens, columns], unless they are gathered
+  // [groups of eight rows, chunks, 1024 bytes]: of all rows, of gate rows and of up rows, or of each part
+  CUtensorMap weight_maps[gemv_most_parts];
+  CUtensorMap token_map;  // [tokens, columns], unless they are gathered
   const std::byte* in;
   Elements out;
   const float* bias;
@@ -32,6 +41,8 @@ struct GemmArguments {
   int groups;  // of eight rows, from one expert to the next
   Gate gate;
   int tokens, rows, cols, column, out_cols;
+  int row_tiles;
+  GemmPart parts[gemv_most_parts];  // Rows::parts only; those behind the last begin behind all tiles
   const std::int32_t *tile_expert, *tile_first, *counts, *starts, *gather;
   int tiles, first_expert, experts;
 };
@@ -47,21 +58,21 @@ struct Ring {
   __device__ Barrier* turn(int group) const { return full(2 * stages + group); }
 };
 
-// One tile of the output: rows [first_token, first_token + tokens), weight rows from first_row on.
+// One tile of the output: rows [first_token, first_token + tokens), weight rows from first_row on, of one
+// part.
 struct Tile {
-  int first_token, tokens, first_row, expert;
+  int first_token, tokens, first_row, expert, part;
 };
 
 // Which tiles there are, and in which order: token tiles before weight rows, in bands.
+template <Rows kind>
 struct Plan {
-  int row_step, first_tile, token_tiles, row_tiles;
+  static constexpr int row_step = kind == Rows::gated ? side / 2 : side;
+  int first_tile, token_tiles, row_tiles;
 
   // All threads together: tiles of the experts that this call has follow one another.
-  __device__ Plan(const GemmArguments& call, int rows_each)
-      : row_step(rows_each),
-        first_tile(0),
-        token_tiles((call.tokens + side - 1) / side),
-        row_tiles((call.rows + row_step - 1) / row_step) {
+  __device__ explicit Plan(const GemmArguments& call)
+      : first_tile(0), token_tiles((call.tokens + side - 1) / side), row_tiles(call.row_tiles) {
     if (call.tile_expert == nullptr) return;
     token_tiles = 0;
     for (int first = 0; first < call.tiles; first += threads) {
@@ -73,21 +84,31 @@ struct Plan {
     }
   }
 
+  __device__ static int part_of(const GemmArguments& call, int row_tile) {
+    int part = 0;
+    if constexpr (kind == Rows::parts) {
+#pragma unroll
+      for (int i = 1; i < gemv_most_parts; ++i) part += row_tile >= call.parts[i].first_tile ? 1 : 0;
+    }
+    return part;
+  }
   __device__ int total() const { return token_tiles * row_tiles; }
   __device__ Tile tile(const GemmArguments& call, int index) const {
     const int whole = index / (band * row_tiles), rest = index - whole * band * row_tiles;
     const int width = min(band, token_tiles - whole * band);
-    const int place = first_tile + whole * band + rest % width, row = rest / width * row_step;
+    const int place = first_tile + whole * band + rest % width, row_tile = rest / width;
+    const int part = part_of(call, row_tile);
+    const int row = (kind == Rows::parts ? row_tile - call.parts[part].first_tile : row_tile) * row_step;
     if (call.tile_expert == nullptr) {
-      return {place * side, min(side, call.tokens - place * side), row, 0};
+      return {place * side, min(side, call.tokens - place * side), row, 0, part};
     }
     const int expert = call.tile_expert[place], first = call.tile_first[place];
-    return {first, min(side, call.starts[expert] + call.counts[expert] - first), row, expert};
+    return {first, min(side, call.starts[expert] + call.counts[expert] - first), row, expert, part};
   }
 };
 
 // The copying warps' side of the ring. One thread asks for everything, except for tokens that are gathered.
-template <bool Gathers, bool Gated>
+template <bool Gathers, Rows kind>
 class Filler {
  public:
   static constexpr int arrivals = Gathers ? group_threads + 1 : 1;  // at a full stage, beside the bytes
@@ -110,11 +131,11 @@ class Filler {
   __device__ void fill_gathered(const Tile& tile) {
     const int thread = static_cast<int>(threadIdx.x);
     const int unit = thread % 8, first = thread / 8;  // 16 bytes of a row; its number
-    const std::byte* rows[copies];
+    const std::byte* from[copies];
 #pragma unroll
     for (int i = 0; i < copies; ++i) {  // rows behind the last are copies of it, never written
       const int row = min(first + i * (group_threads / 8), tile.tokens - 1);
-      rows[i] = call_.in + (std::int64_t{call_.gather[tile.first_token + row]} * call_.cols + unit * 8) * 2;
+      from[i] = call_.in + (std::int64_t{call_.gather[tile.first_token + row]} * call_.cols + unit * 8) * 2;
     }
     const int to = first * 128 + (unit ^ (first % 8)) * 16;
     for (int k = 0; k < call_.cols; k += depth) {
@@ -124,7 +145,7 @@ class Filler {
       std::byte* target = ring_.tokens(next_.stage) + to;
 #pragma unroll
       for (int i = 0; i < copies; ++i) {
-        copy_later(target + i * (group_threads / 8 * 128), inside ? rows[i] + k * 2 : call_.in, inside);
+        copy_later(target + i * (group_threads / 8 * 128), inside ? from[i] + k * 2 : call_.in, inside);
       }
       arrive_after_copies(ring_.full(next_.stage));
       next_.advance(stages);
@@ -135,8 +156,10 @@ class Filler {
     arrive_expecting(full, Gathers ? operand_bytes : stage_bytes);
     const int group = (tile.expert - call_.first_expert) * call_.groups + tile.first_row / tiles::tile_rows;
     std::byte* to = ring_.weights(next_.stage);
-    tensor_copy(to, call_.weight_map, 0, k / depth, group, full);
-    if constexpr (Gated) tensor_copy(to + operand_bytes / 2, call_.up_map, 0, k / depth, group, full);
+    tensor_copy(to, call_.weight_maps[kind == Rows::parts ? tile.part : 0], 0, k / depth, group, full);
+    if constexpr (kind == Rows::gated) {
+      tensor_copy(to + operand_bytes / 2, call_.weight_maps[1], 0, k / depth, group, full);
+    }
   }
 
   const GemmArguments& call_;
