@@ -68,6 +68,13 @@ TEST_P(AddNorm, NormalizesRowsOfEveryWidth) {
   }
 }
 
+TEST_P(AddNorm, AgreesForLongRows) {
+  for (const int width : {2880, 4100, 5002, 16384, 17000}) {
+    expect_agreement({.tokens = 2, .width = width, .scale = 0.5f});
+    expect_agreement({.kind = NormKind::layer, .tokens = 1, .width = width});
+  }
+}
+
 TEST_P(AddNorm, LeavesTheResidualAloneWithoutADelta) {
   for (const NormKind kind : {NormKind::rms, NormKind::layer}) {
     for (const int width : {17, 96}) {

@@ -169,6 +169,8 @@ TEST_P(RotateAndStore, RotatesTheStartOfEachHead) {
 
 TEST_P(RotateAndStore, NormalizesAndThenRotates) {
   expect_agreement({.heads = 8, .kv_heads = 1, .head_dim = 128, .half = 64, .qk_norm = true});
+  expect_agreement({.heads = 9, .kv_heads = 3, .head_dim = 128, .half = 64, .qk_norm = true, .tokens = 33});
+  expect_agreement({.heads = 30, .kv_heads = 5, .head_dim = 64, .half = 32, .qk_norm = true, .tokens = 33});
   expect_agreement({.heads = 3, .kv_heads = 3, .head_dim = 80, .half = 10, .qk_norm = true, .tokens = 33});
   expect_agreement({.heads = 6, .kv_heads = 2, .head_dim = 48, .half = 24, .qk_norm = true, .tokens = 1});
 }

@@ -1,6 +1,8 @@
-// add_norm: one block for each row. A row is a few kilobytes, so this is bound by latency: every element is
-// read once, kept in a register and written once. What is added may be a mixture's rows.
+// add_norm: one block for each row. A row is a few kilobytes, so this is bound by latency, and for prompts by
+// memory: every element is read once, kept in a register and written once, four neighbours at a time where
+// rows allow. What is added may be a mixture's rows.
 #include "backend/cuda/device/elements.cuh"
+#include "backend/cuda/device/mma.cuh"
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/kernels/launch.cuh"
@@ -19,6 +21,40 @@ struct NormCall {
   bool centred;
 };
 
+// Neighbours that are read and written together.
+template <int Count>
+struct Several {
+  float values[Count];
+
+  static __device__ Several from(const Elements& in, std::int64_t at) {
+    Several out;
+    if constexpr (Count == 4) {
+      if (in.wide) {
+        const float4 four = *reinterpret_cast<const float4*>(in.data + at * 4);
+        out.values[0] = four.x, out.values[1] = four.y, out.values[2] = four.z, out.values[3] = four.w;
+        return out;
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < Count; ++i) out.values[i] = in.get(at + i);
+    return out;
+  }
+  __device__ void to(const Elements& out, std::int64_t at) const {
+    if constexpr (Count == 4) {
+      if (out.wide) {
+        *reinterpret_cast<float4*>(out.data + at * 4) =
+            make_float4(values[0], values[1], values[2], values[3]);
+      } else {
+        *reinterpret_cast<uint2*>(out.data + at * 2) =
+            make_uint2(packed(values[0], values[1]), packed(values[2], values[3]));
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < Count; ++i) out.put(at + i, values[i]);
+    }
+  }
+};
+
 // The rows that a token's delta is the sum of.
 struct Delta {
   std::int64_t rows[most_active_experts];
@@ -33,16 +69,24 @@ struct Delta {
     }
     if (call.active > 0) __syncthreads();
   }
-  __device__ float at(const NormCall& call, int column) const {
-    if (call.active == 0) return call.delta.get(std::int64_t{blockIdx.x} * call.width + column);
-    float sum = 0.0f;
+  // `Elements` that stand together from a column on.
+  template <int Count>
+  __device__ Several<Count> at(const NormCall& call, int column) const {
+    if (call.active == 0)
+      return Several<Count>::from(call.delta, std::int64_t{blockIdx.x} * call.width + column);
+    Several<Count> sum = {};
 #pragma unroll 4
-    for (int k = 0; k < call.active; ++k) sum += shares[k] * call.delta.get(rows[k] + column);
+    for (int k = 0; k < call.active; ++k) {
+      const Several<Count> more = Several<Count>::from(call.delta, rows[k] + column);
+#pragma unroll
+      for (int i = 0; i < Count; ++i) sum.values[i] += shares[k] * more.values[i];
+    }
     return sum;
   }
 };
 
-template <int Kept>
+// Count: 4 where all rows are whole and aligned, otherwise 1.
+template <int Kept, int Count>
 __global__ void __launch_bounds__(1024) add_norm_kernel(const NormCall call) {
   __shared__ float room[32];
   __shared__ Delta delta;
@@ -50,35 +94,45 @@ __global__ void __launch_bounds__(1024) add_norm_kernel(const NormCall call) {
   let_next_start();
   delta.find(call);
   const std::int64_t row = std::int64_t{blockIdx.x} * call.width;
-  const int threads = static_cast<int>(blockDim.x), first = static_cast<int>(threadIdx.x);
-  float kept[Kept];
+  const int step = Count * static_cast<int>(blockDim.x), first = Count * static_cast<int>(threadIdx.x);
+  Several<Count> kept[Kept];
   float sum = 0.0f;
 #pragma unroll
   for (int i = 0; i < Kept; ++i) {
-    const int c = first + i * threads;
-    kept[i] = 0.0f;
+    const int c = first + i * step;
+    kept[i] = {};
     if (c >= call.width) continue;
-    kept[i] = call.residual.get(row + c);
+    kept[i] = Several<Count>::from(call.residual, row + c);
     if (call.delta.data != nullptr) {
-      kept[i] += call.scale * delta.at(call, c);
-      call.residual.put(row + c, kept[i]);
+      const Several<Count> more = delta.at<Count>(call, c);
+#pragma unroll
+      for (int j = 0; j < Count; ++j) kept[i].values[j] += call.scale * more.values[j];
+      kept[i].to(call.residual, row + c);
     }
-    sum += kept[i];
+#pragma unroll
+    for (int j = 0; j < Count; ++j) sum += kept[i].values[j];
   }
   if (call.out.data == nullptr) return;
   const float mean = call.centred ? block_sum(sum, room) / static_cast<float>(call.width) : 0.0f;
   float square = 0.0f;
 #pragma unroll
   for (int i = 0; i < Kept; ++i) {
-    if (first + i * threads < call.width) square += (kept[i] - mean) * (kept[i] - mean);
+    if (first + i * step >= call.width) continue;
+#pragma unroll
+    for (int j = 0; j < Count; ++j) square += (kept[i].values[j] - mean) * (kept[i].values[j] - mean);
   }
   const float inverse = rsqrtf(block_sum(square, room) / static_cast<float>(call.width) + call.epsilon);
 #pragma unroll
   for (int i = 0; i < Kept; ++i) {
-    const int c = first + i * threads;
+    const int c = first + i * step;
     if (c >= call.width) continue;
-    const float value = (kept[i] - mean) * inverse * call.gain[c];
-    call.out.put(row + c, call.bias == nullptr ? value : value + call.bias[c]);
+    Several<Count> out;
+#pragma unroll
+    for (int j = 0; j < Count; ++j) {
+      out.values[j] = (kept[i].values[j] - mean) * inverse * call.gain[c + j];
+      if (call.bias != nullptr) out.values[j] += call.bias[c + j];
+    }
+    out.to(call.out, row + c);
   }
 }
 
@@ -97,12 +151,30 @@ NormCall norm_call(Matrix out, Matrix residual, float scale, const Norm& norm) {
           .centred = norm.kind == NormKind::layer};
 }
 
+bool in_fours(const NormCall& call) {
+  const auto is_aligned = [](const Elements& rows) {
+    return reinterpret_cast<std::uintptr_t>(rows.data) % 16 == 0;
+  };
+  return call.width % 4 == 0 && is_aligned(call.out) && is_aligned(call.residual) && is_aligned(call.delta);
+}
+
+template <int Count>
+Shape shape_for(const NormCall& call, int rows) {
+  const int runs = (call.width + Count - 1) / Count;
+  return {.grid = dim3(static_cast<unsigned>(rows)),
+          .threads = static_cast<unsigned>(std::min(1024, (runs + 31) / 32 * 32))};
+}
+
 void launch_norm(const Queue& queue, const NormCall& call, int rows) {
-  const int threads = std::min(1024, (call.width + 31) / 32 * 32);
-  const Shape shape = {.grid = dim3(static_cast<unsigned>(rows)), .threads = static_cast<unsigned>(threads)};
-  if (call.width <= 4 * threads) return launch(queue, shape, add_norm_kernel<4>, call);
-  if (call.width <= 16 * threads) return launch(queue, shape, add_norm_kernel<16>, call);
-  launch(queue, shape, add_norm_kernel<64>, call);
+  if (in_fours(call) && call.width <= 16 * 1024) {
+    const Shape shape = shape_for<4>(call, rows);
+    if (call.width <= 4 * 1024) return launch(queue, shape, add_norm_kernel<1, 4>, call);
+    return launch(queue, shape, add_norm_kernel<4, 4>, call);
+  }
+  const Shape shape = shape_for<1>(call, rows);
+  if (call.width <= 4 * 1024) return launch(queue, shape, add_norm_kernel<4, 1>, call);
+  if (call.width <= 16 * 1024) return launch(queue, shape, add_norm_kernel<16, 1>, call);
+  launch(queue, shape, add_norm_kernel<64, 1>, call);
 }
 
 }  // namespace
