@@ -117,8 +117,8 @@ __global__ void __launch_bounds__(threads, 1) coded_kernel(const __grid_constant
   const int warp = static_cast<int>(threadIdx.x) / 32 - group_threads / 32;
   if (warp < 0) {
     keep_registers<40>();
-    if (threadIdx.x != 0) return;
-    Filler<Gated> filler = {call, room};
+    if (threadIdx.x % 32 != 0) return;
+    Filler<Gated> filler = {call, room, static_cast<int>(threadIdx.x) / 32};
     for (int i = static_cast<int>(blockIdx.x); i < plan.total; i += static_cast<int>(gridDim.x)) {
       filler.fill(plan.tile(call, i));
     }

@@ -83,11 +83,13 @@ struct Plan {
   }
 };
 
-// By one thread.
+// By one thread of each of four warps: a copy takes a thread some hundred cycles to ask for, and six of them
+// take longer than to multiply what they bring. The first two ask for weights, the others for tokens.
 template <bool Gated>
 struct Filler {
   const Arguments& call;
   const Room& room;
+  const int warp;
   RingPlace next = {0, 1};  // the first time round every stage is free
 
   __device__ void fill(const Tile& tile) {
@@ -97,14 +99,18 @@ struct Filler {
     const int second = Gated ? first : first + pairs;
     for (int chunk = 0; chunk < call.cols / depth; ++chunk) {
       Barrier* full = room.full(next.stage);
-      wait(room.empty(next.stage), next.parity);
-      arrive_expecting(full, static_cast<std::uint32_t>(filled * batch_bytes + weight_bytes));
       std::byte* weights = room.weights(next.stage);
-      tensor_copy(weights, call.weight_map, 0, chunk, first, full);
-      tensor_copy(weights + weight_bytes / 2, call.up_map, 0, chunk, second, full);
-      for (int i = 0; i < filled; ++i) {
-        tensor_copy(room.tokens(next.stage) + i * batch_bytes, call.token_map, chunk * depth,
-                    tile.first + i * batch, full);
+      wait(room.empty(next.stage), next.parity);
+      if (warp == 0) {
+        arrive_expecting(full, static_cast<std::uint32_t>(filled * batch_bytes + weight_bytes));
+        tensor_copy(weights, call.weight_map, 0, chunk, first, full);
+      } else if (warp == 1) {
+        tensor_copy(weights + weight_bytes / 2, call.up_map, 0, chunk, second, full);
+      } else {
+        for (int i = warp - 2; i < filled; i += 2) {
+          tensor_copy(room.tokens(next.stage) + i * batch_bytes, call.token_map, chunk * depth,
+                      tile.first + i * batch, full);
+        }
       }
       next.advance(stages);
     }
@@ -183,6 +189,7 @@ class Multiplier {
     if (filled > 1) start_with<1>(sums.second, operands, tokens);
     if (filled > 2) start_with<2>(sums.third, operands, tokens);
     if (filled > 3) start_with<3>(sums.fourth, operands, tokens);
+    group_begins();  // or the compiler adds it here, and says so
     group_closes();
   }
   template <int Batch, int Count>
