@@ -10,11 +10,11 @@ mkdir -p "$logs"
 rm -f "$logs"/*.log "$logs/summary"
 
 # Operations one by one: products, attention over prompts, experts, and the small ones.
-ops='Ops/ThreeShapes*cuda_bf16_1*:Ops/ThreeShapes.*:Ops/MixExperts.*cuda_bf16_1:Ops/MixExpertsOfFormat.*bf16_1_mxfp4'
+ops='Ops/ThreeShapes*cuda_bf16_1*:Ops/ThreeShapes.*:Ops/MixExperts.*cuda_bf16_1:Ops/MixExpertsOfFormat.*bf16_1_mxfp4:Ops/PromptExperts.*/cuda_bf16_1'
 ops="$ops:Ops/AddNorm.*bf16_1:Ops/RotateAndStore.*bf16_1:Ops/Embed.*bf16_1_*:Ops/AddPositions.*bf16_1_bf16:Ops/TakeRows.*bf16_1"
 ops="$ops:Ops/Tiles.HoldEvery*:Ops/Activate.*bf16_1:Ops/LinearOperation.AgreesForParts*/cuda_bf16_1_bf16"
 other_formats='*iq*:*q2_k:*q3_k:*q4_1:*q5_0:*q5_1:*tq*:*f8*:*i8:*i16:*i32:*i64:*f64:*cuda_f32_1*'
-large='*LargerModels*:*TakesPromptsOfMxfp4/*'  # for the same kernels
+large='*LargerModels*:*OfMxfp4Agree/*:*SeveralTiles*:Ops/PromptExperts.AreRouted*'  # for the same kernels
 # Drawing a token: a row of every setting, in three sizes. racecheck watches its many visits very slowly.
 sample='Ops/Sample.AgreesAtThree*/cuda_bf16_1'
 # Operations that are joined for a single token: the streaming kernels in each of their formats, one that they do not take, and

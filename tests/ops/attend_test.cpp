@@ -83,7 +83,7 @@ TEST_P(Attend, LetsSinksJoinTheSoftmax) {
 
 // More queries than a tile of 64, of 128 and of 192 has, more keys than 128, and both in one batch.
 TEST_P(Attend, AgreesForLongPrompts) {
-  for (const int head_dim : {40, 64, 96, 128}) {
+  for (const int head_dim : {8, 64, 72, 128}) {
     for (const int window : {0, 100, 128}) {
       AttentionSpec long_spec = spec(4, 2, head_dim);
       long_spec.window = window;
@@ -93,6 +93,14 @@ TEST_P(Attend, AgreesForLongPrompts) {
           {.spec = long_spec, .sequences = {{700, 200}, {300, 1}, {129, 129}, {500, 17}, {64, 16}}});
     }
   }
+}
+
+// More tiles of queries than a device has multiprocessors, and more keys than a ring has stages.
+TEST_P(Attend, AgreesWhereBlocksTakeSeveralTiles) {
+  AttentionSpec many = spec(64, 8, 64);
+  many.sinks = true;
+  expect_agreement({.spec = many, .sequences = {{700, 450}}});
+  expect_agreement({.spec = spec(40, 8, 128), .sequences = {{600, 450}}});
 }
 
 TEST_P(Attend, FollowsBlocksOfEverySize) {

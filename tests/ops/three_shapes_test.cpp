@@ -73,8 +73,10 @@ TEST_P(ThreeShapes, OfAttention) {
                                   .scale = 1.0f / std::sqrt(static_cast<float>(head_dim)),
                                   .window = window,
                                   .sinks = head_dim == 64};
-      for (const std::vector<Sequence>& sequences :
-           {std::vector<Sequence>{{700, 1}}, {{300, 1}, {129, 1}, {5, 1}}, {{200, 150}, {40, 40}, {9, 1}}}) {
+      for (const std::vector<Sequence>& sequences : {std::vector<Sequence>{{700, 1}},
+                                                     {{300, 1}, {129, 1}, {5, 1}},
+                                                     {{200, 150}, {40, 40}, {9, 1}},
+                                                     {{700, 200}}}) {
         AttendScene scene(device, {.spec = spec, .sequences = sequences, .block_size = 32});
         const HostMatrix found = scene.found();
         EXPECT_TRUE(agrees(found, scene.expected(), relative_tolerance(device.activations())));

@@ -196,24 +196,37 @@ struct Attender {
   }
 };
 
-// use(queries, head) for each tile of queries that falls to this block, those with the most keys first.
+// How many tiles there are, by all threads together: sequences that this kernel leaves to another have none.
+template <int Dims>
+__device__ int count_tiles(const TilesCall& call) {
+  __shared__ int total;
+  if (threadIdx.x == 0) total = 0;
+  __syncthreads();
+  for (int s = static_cast<int>(threadIdx.x); s < call.map.sequences; s += Sizes<Dims>::threads) {
+    atomicAdd(&total, tiles_of(call, s, Sizes<Dims>::queries));
+  }
+  __syncthreads();
+  return total;
+}
+
+// use(queries, head) for each tile of queries that falls to this block, of a sequence those with the most
+// keys first.
 template <int Dims, class Use>
 __device__ void for_each_tile(const TilesCall& call, int tiles, const Use& use) {
   for (int i = static_cast<int>(blockIdx.x); i < tiles * call.heads; i += static_cast<int>(gridDim.x)) {
-    const Queries queries = queries_of(call, tiles - 1 - i / call.heads, Sizes<Dims>::queries);
-    if (queries.sequence >= 0) use(queries, i % call.heads);
+    use(queries_of(call, tiles - 1 - i / call.heads, Sizes<Dims>::queries), i % call.heads);
   }
 }
 
 template <int Dims>
 __global__ void __launch_bounds__(Sizes<Dims>::threads, 1)
-    attend_hopper_kernel(const __grid_constant__ TilesCall call, int tiles) {
+    attend_hopper_kernel(const __grid_constant__ TilesCall call) {
   extern __shared__ __align__(1024) std::byte start[];
   const Room<Dims> room = {start};
   if (threadIdx.x == 0) room.start_barriers();
   wait_for_previous();
   let_next_start();
-  __syncthreads();
+  const int tiles = count_tiles<Dims>(call);
   const int group = static_cast<int>(threadIdx.x) / group_threads - 1;
   if (group < 0) {
     keep_registers<Dims == 64 ? 32 : 40>();
@@ -246,7 +259,7 @@ void start(const Queue& queue, const TilesCall& call, int rows) {
          {.grid = dim3(static_cast<unsigned>(std::min(tiles * call.heads, queue.multiprocessors))),
           .threads = Size::threads,
           .shared = Size::bytes},
-         kernel, call, tiles);
+         kernel, call);
 }
 
 }  // namespace

@@ -25,17 +25,21 @@ struct Queries {
   int first_position = 0, last_position = 0;
 };
 
+__device__ inline int tiles_of(const TilesCall& call, int sequence, int tile) {
+  const int rows = call.map.query_start[sequence + 1] - call.map.query_start[sequence];
+  return rows < call.least_rows || rows > call.most_rows ? 0 : (rows + tile - 1) / tile;
+}
+
 // Tiles are numbered sequence after sequence; there are more numbers than tiles.
 __device__ inline Queries queries_of(const TilesCall& call, int index, int tile) {
   Queries out;
   for (int s = 0; s < call.map.sequences; ++s) {
-    const int start = call.map.query_start[s], rows = call.map.query_start[s + 1] - start;
-    if (rows < call.least_rows || rows > call.most_rows) continue;
-    const int tiles = (rows + tile - 1) / tile;
+    const int tiles = tiles_of(call, s, tile);
     if (index >= tiles) {
       index -= tiles;
       continue;
     }
+    const int start = call.map.query_start[s], rows = call.map.query_start[s + 1] - start;
     out = {.sequence = s, .first = start + index * tile, .count = min(tile, rows - index * tile)};
     out.first_position = call.map.positions[out.first];
     out.last_position = call.map.positions[out.first + out.count - 1];

@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(threads, 1) coded_kernel(const __grid_constant
   const Room room = {start};
   if (threadIdx.x == 0) {
     for (int s = 0; s < stages; ++s) {
-      start_barrier(room.full(s), 1);
+      start_barrier(room.full(s), copiers);
       start_barrier(room.empty(s), pairs * warp_arrivals);
     }
     start_barrier(room.results_there(), pairs * warp_arrivals);
@@ -225,7 +225,9 @@ bool coded_takes(const Queue& queue, std::span<const WeightView> gate_up, const 
   if (!std::ranges::all_of(gate_up, is_coded)) return false;
   const WeightView& gate = gate_up.front();
   if (gate_up.size() == 1) return gate.rows == 2 * hidden;
-  return gate_up.size() == 2 && gate.rows == hidden && gate_up[1].rows == hidden;
+  const WeightView& up = gate_up.back();
+  return gate_up.size() == 2 && gate.rows == hidden && up.rows == hidden && same_kind(gate, up) &&
+         gate.count == up.count && gate.rows_between == up.rows_between;
 }
 
 void arrange_choices(const Queue& queue, Matrix out, Matrix in, const Sorted& sorted, int active) {

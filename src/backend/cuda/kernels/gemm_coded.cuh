@@ -1,5 +1,5 @@
 // The pieces of gemm_coded.cu: what a tile is, where things lie in shared memory, and the two sides of the
-// ring: the thread that copies and the warp groups that decode and multiply.
+// ring: the threads that copy and the warp groups that decode and multiply.
 #pragma once
 
 #include "backend/cuda/device/elements.cuh"
@@ -15,7 +15,7 @@ using Codec = RunsOfMxfp4;
 constexpr int chunk_bytes = tiles::chunk_of(Codec::format).bytes;
 constexpr int depth = 64;                       // columns of a stage: one chunk
 constexpr int group_threads = 128, groups = 2;  // that multiply
-constexpr int threads = (groups + 1) * group_threads;
+constexpr int threads = (groups + 1) * group_threads, copiers = 4;
 constexpr int pairs = 4 * groups;                        // of tiles, one for each multiplying warp
 constexpr int batch = 64, batches = coded_rows / batch;  // tokens that one copy brings
 constexpr int batch_bytes = batch * depth * 2;
@@ -84,7 +84,8 @@ struct Plan {
 };
 
 // By one thread of each of four warps: a copy takes a thread some hundred cycles to ask for, and six of them
-// take longer than to multiply what they bring. The first two ask for weights, the others for tokens.
+// take longer than to multiply what they bring. The first two ask for weights, the others for tokens. All
+// arrive at every stage, also without a copy: none can be passed by the ring.
 template <bool Gated>
 struct Filler {
   const Arguments& call;
@@ -93,19 +94,19 @@ struct Filler {
   RingPlace next = {0, 1};  // the first time round every stage is free
 
   __device__ void fill(const Tile& tile) {
-    const int filled = tile.filled();
+    const bool has_weights = warp < 2;
     // A pair is a gate tile and the up tile of the same elements, or two neighbours.
-    const int first = tile.expert * call.tiles_between + (Gated ? tile.first_pair : 2 * tile.first_pair);
-    const int second = Gated ? first : first + pairs;
+    const int first = tile.expert * call.tiles_between + (Gated ? tile.first_pair : 2 * tile.first_pair) +
+                      (!Gated && warp == 1 ? pairs : 0);
+    const int filled = tile.filled(), own_batches = (filled - (warp - 2) + 1) / 2;
+    const int bytes = has_weights ? weight_bytes / 2 : own_batches * batch_bytes;
     for (int chunk = 0; chunk < call.cols / depth; ++chunk) {
       Barrier* full = room.full(next.stage);
-      std::byte* weights = room.weights(next.stage);
       wait(room.empty(next.stage), next.parity);
-      if (warp == 0) {
-        arrive_expecting(full, static_cast<std::uint32_t>(filled * batch_bytes + weight_bytes));
-        tensor_copy(weights, call.weight_map, 0, chunk, first, full);
-      } else if (warp == 1) {
-        tensor_copy(weights + weight_bytes / 2, call.up_map, 0, chunk, second, full);
+      arrive_expecting(full, static_cast<std::uint32_t>(bytes));
+      if (has_weights) {
+        tensor_copy(room.weights(next.stage) + warp * (weight_bytes / 2),
+                    warp == 0 ? call.weight_map : call.up_map, 0, chunk, first, full);
       } else {
         for (int i = warp - 2; i < filled; i += 2) {
           tensor_copy(room.tokens(next.stage) + i * batch_bytes, call.token_map, chunk * depth,

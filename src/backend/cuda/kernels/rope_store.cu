@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(32 * warps) rotate_whole_kernel(const RopeCall
   const int l = static_cast<int>(threadIdx.x) % lanes, all = call.heads + 2 * call.kv_heads;
   const int h = static_cast<int>(blockIdx.y) * heads_at_once + static_cast<int>(threadIdx.x) / lanes;
   const bool is_there = h < all;
-  const std::int64_t row = blockIdx.x, at = (row * all + (is_there ? h : 0)) * Dims + 4 * l;
+  const std::int64_t row = blockIdx.x, at = (row * all + min(h, all - 1)) * Dims + 4 * l;
   float* own = reinterpret_cast<float*>(call.qkv.data) + at;
   float4 a = four_at(own), b = four_at(own + half);
   if (call.normalizes) {  // all lanes come here, those of V and behind the last head as well

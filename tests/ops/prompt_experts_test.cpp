@@ -1,0 +1,115 @@
+// mix_experts of many tokens: how they are routed, and experts that are decoded where they are multiplied.
+#include <gtest/gtest.h>
+
+#include <tuple>
+#include <utility>
+
+#include "ops/backends.h"
+#include "ops/experts_scene.h"
+
+namespace inferno {
+namespace {
+
+class PromptExperts : public BackendTest {};
+
+// Prompts whose experts are decoded where they are multiplied: whole chunks of 64 columns, one and several,
+// rows that end within 128, and tokens by the 64, 128 and 256 with every kind of rest.
+TEST_P(PromptExperts, OfMxfp4Agree) {
+  for (const auto& [hidden, width] : {std::pair{64, 320}, {128, 192}, {192, 64}, {704, 576}}) {
+    for (const int tokens : {50, 97, 130, 260, 385, 520}) {
+      SCOPED_TRACE(testing::Message() << "hidden " << hidden << ", width " << width);
+      MoeMlp some = experts_of(3, 2);
+      some.hidden = hidden;
+      some.expert_bias = tokens % 2 == 0;
+      if (tokens % 3 == 1)
+        some.activation = {.kind = Activation::swiglu_clamped, .gated = true, .limit = 7.0f};
+      expect_experts_agree(device, {.spec = some,
+                                    .format = WeightFormat::mxfp4,
+                                    .width = width,
+                                    .tokens = tokens,
+                                    .split_gate_up = tokens % 4 == 0});
+    }
+  }
+}
+
+TEST_P(PromptExperts, OfMxfp4WithoutTokensAgree) {
+  MoeMlp some = experts_of(12, 2);
+  some.hidden = 128;
+  expect_experts_agree(
+      device,
+      {.spec = some, .format = WeightFormat::mxfp4, .width = 64, .tokens = 400, .has_favourite = true});
+  MoeMlp one = experts_of(5, 1);
+  one.hidden = 64;
+  expect_experts_agree(
+      device,
+      {.spec = one, .format = WeightFormat::mxfp4, .width = 128, .tokens = 300, .has_favourite = true});
+}
+
+// More columns than the ring has stages, for both products, and more than one batch of tokens each.
+TEST_P(PromptExperts, OfMxfp4AgreeWhereRowsAreLong) {
+  MoeMlp some = experts_of(3, 2);
+  some.hidden = 384;
+  expect_experts_agree(device, {.spec = some, .format = WeightFormat::mxfp4, .width = 448, .tokens = 130});
+}
+
+// More tiles than a device has multiprocessors, for both products: blocks take a large one, then small ones.
+TEST_P(PromptExperts, OfMxfp4AgreeWhereBlocksTakeSeveralTiles) {
+  MoeMlp some = experts_of(24, 2);
+  some.hidden = 512;
+  some.expert_bias = true;
+  expect_experts_agree(
+      device,
+      {.spec = some, .format = WeightFormat::mxfp4, .width = 1536, .tokens = 300, .has_favourite = true});
+}
+
+// On a GPU sixteen tokens at a time, 32 columns and up to 64 experts: tails of each, in every format that
+// routers have.
+TEST_P(PromptExperts, AreRouted) {
+  constexpr WeightFormat routers[] = {WeightFormat::f32, WeightFormat::bf16, WeightFormat::f16};
+  int index = 0;
+  for (const int experts : {3, 32, 33, 128}) {
+    for (const int width : {64, 96, 160, 136, 24, 544}) {
+      const int turn = index++;
+      SCOPED_TRACE(testing::Message() << "width " << width << ", router " << turn % 3);
+      MoeMlp some = experts_of(experts, 2);
+      some.router_bias = true;
+      some.renormalize = turn % 2 == 0;
+      ExpertsCase c = {.spec = some, .width = width, .tokens = 40, .router = routers[turn % 3]};
+      c.float_input = turn % 4 < 2;
+      expect_experts_agree(device, c);
+    }
+  }
+}
+
+// Experts so close that with sums of bf16 products others would be chosen.
+TEST_P(PromptExperts, AreChosenAsFloatsDo) {
+  for (const WeightFormat router : {WeightFormat::f32, WeightFormat::bf16, WeightFormat::f16}) {
+    ExpertsCase c = {
+        .spec = experts_of(32, 2), .width = 160, .tokens = 24, .router = router, .float_input = true};
+    c.least_margin = 2e-4;
+    c.most_margin = 2e-3;
+    expect_experts_agree(device, c);
+  }
+}
+
+// The same before experts that are decoded where they are multiplied.
+TEST_P(PromptExperts, OfMxfp4AreRouted) {
+  for (const WeightFormat router : {WeightFormat::f32, WeightFormat::bf16}) {
+    for (const auto& [experts, active, tokens] : {std::tuple{3, 2, 50}, {32, 8, 130}, {33, 8, 133}}) {
+      MoeMlp some = experts_of(experts, active);
+      some.hidden = 64;
+      some.router_bias = true;
+      expect_experts_agree(device, {.spec = some,
+                                    .format = WeightFormat::mxfp4,
+                                    .width = 192,
+                                    .tokens = tokens,
+                                    .router = router,
+                                    .float_input = true});
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, PromptExperts, testing::ValuesIn(backend_names()), backend_test_name);
+
+}  // namespace
+}  // namespace inferno
