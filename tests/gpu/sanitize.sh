@@ -64,7 +64,7 @@ run() {  # run TOOL PROGRAM PART FILTER [SHARDS SHARD]
     return
   fi
   GTEST_TOTAL_SHARDS=${5:-1} GTEST_SHARD_INDEX=${6:-0} timeout "${SECONDS_EACH:-180}" compute-sanitizer --tool "$1" $option \
-    --error-exitcode 9 --print-limit 100 "$program" --gtest_filter="$4" --gtest_brief=1 >"$log" 2>&1
+    --error-exitcode 9 --print-limit 100 "$program" --gtest_filter="$4" >"$log" 2>&1
   code=$?
   echo "$1 $3${6:+ part $6}: exit $code, $(($(date +%s) - begin)) s, $(grep -o '^\[==========\] [0-9]* tests* from' "$log" | tail -n 1 | tr -dc '0-9') tests, $(tail -n 1 "$log")"
 }
