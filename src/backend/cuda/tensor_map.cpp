@@ -44,4 +44,13 @@ CUtensorMap tensor_map(const std::byte* data, const TensorShape& shape) {
   return map;
 }
 
+CUtensorMap map_rows(const Matrix& rows, int box_rows) {
+  const auto cols = static_cast<cuuint64_t>(rows.cols), count = static_cast<cuuint64_t>(rows.rows);
+  return tensor_map(rows.data, {.rank = 2,
+                                .sizes = {cols, count, 1},
+                                .strides = {cols * 2, 0},
+                                .box = {64, static_cast<cuuint32_t>(box_rows), 1},
+                                .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
+}
+
 }  // namespace inferno::cuda

@@ -6,6 +6,8 @@
 
 #include <cstddef>
 
+#include "tensor/matrix.h"
+
 namespace inferno::cuda {
 
 struct TensorShape {
@@ -19,5 +21,7 @@ struct TensorShape {
 // Fails (Error{device}) where the driver has no such maps or does not like the shape. `data` and strides are
 // multiples of 16.
 CUtensorMap tensor_map(const std::byte* data, const TensorShape& shape);
+// Of rows of bf16, `box_rows` at a time and 64 columns of each, in the 128-byte exchange.
+CUtensorMap map_rows(const Matrix& rows, int box_rows);
 
 }  // namespace inferno::cuda

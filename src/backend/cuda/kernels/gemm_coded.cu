@@ -175,23 +175,13 @@ CUtensorMap map_weights(const WeightView& weight, const std::byte* from, int row
                            .box = {chunk_bytes / 4, 1, pairs}});
 }
 
-CUtensorMap map_tokens(const Matrix& in) {
-  const auto cols = static_cast<cuuint64_t>(in.cols), rows = static_cast<cuuint64_t>(in.rows);
-  return tensor_map(in.data, {.type = CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
-                              .rank = 2,
-                              .sizes = {cols, rows, 1},
-                              .strides = {cols * 2, 0},
-                              .box = {depth, batch, 1},
-                              .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
-}
-
 template <bool Gated>
 void start(const Queue& queue, const WeightView& weight, const std::byte* up, int rows,
            const CodedProduct& product, const Gate& gate) {
   const auto kernel = coded_kernel<Gated>;
   const Arguments arguments = {.weight_map = map_weights(weight, weight.data, rows),
                                .up_map = map_weights(weight, up, rows),
-                               .token_map = map_tokens(product.in),
+                               .token_map = map_rows(product.in, batch),
                                .out = product.out.data,
                                .bias = product.bias,
                                .bias_stride = product.bias_stride,

@@ -121,16 +121,6 @@ CUtensorMap map_weights(const GemmCall& call, const std::byte* from, int rows, i
                      .strides = {chunk_bytes, tile},
                      .box = {chunk_bytes / 8, 1, static_cast<cuuint32_t>(rows_each / tiles::tile_rows)}});
 }
-CUtensorMap map_tokens(const Matrix& in) {
-  const auto cols = static_cast<cuuint64_t>(in.cols), rows = static_cast<cuuint64_t>(in.rows);
-  return tensor_map(in.data, {.type = CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
-                              .rank = 2,
-                              .sizes = {cols, rows, 1},
-                              .strides = {cols * 2, 0},
-                              .box = {depth, side, 1},
-                              .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
-}
-
 // The parts one after another, and how many row tiles they have.
 int add_parts(GemmArguments& arguments, const GemmCall& call) {
   int row_tiles = 0, column = call.column, number = 0;
@@ -153,7 +143,7 @@ void start(const Queue& queue, const GemmCall& call) {
   const std::int64_t between = call.rows_between > 0 ? call.rows_between : tiles::padded_rows(call.rows);
   const int groups = static_cast<int>(between / tiles::tile_rows);
   GemmArguments arguments = {.weight_maps = {},
-                             .token_map = Gathers ? CUtensorMap{} : map_tokens(call.in),
+                             .token_map = Gathers ? CUtensorMap{} : map_rows(call.in, side),
                              .in = call.in.data,
                              .out = elements_of(call.out),
                              .bias = call.bias,
