@@ -83,9 +83,9 @@ struct Plan {
   }
 };
 
-// By one thread of each of four warps: a copy takes a thread some hundred cycles to ask for, and six of them
-// take longer than to multiply what they bring. The first two ask for weights, the others for tokens. All
-// arrive at every stage, also without a copy: none can be passed by the ring.
+// By one thread of each of four warps, the first two for weights, the others for tokens: one thread that asks
+// for all six copies of a stage is 3 % slower where experts have few tokens. All arrive at every stage, also
+// without a copy: none can be passed by the ring.
 template <bool Gated>
 struct Filler {
   const Arguments& call;
@@ -193,8 +193,8 @@ class Multiplier {
     group_begins();  // or the compiler adds it here, and says so
     group_closes();
   }
-  template <int Batch, int Count>
-  __device__ static void start_with(float (&sums)[Count], const Operands& operands, std::uint64_t tokens) {
+  template <int Batch>
+  __device__ static void start_with(float (&sums)[32], const Operands& operands, std::uint64_t tokens) {
     group_begins();
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
