@@ -180,8 +180,8 @@ class Backend {
     return allocate(bytes, purpose);
   }
   // A point behind everything queued so far. Whoever waits for it knows that to be done, and does not wait
-  // for what was queued since. Only the latest `most_marks` can be waited for.
-  static constexpr std::uint64_t most_marks = 4;
+  // for what was queued since. Only the latest `max_marks` can be waited for.
+  static constexpr std::uint64_t max_marks = 4;
   virtual std::uint64_t mark() { return 0; }
   virtual void wait_for(std::uint64_t /*mark*/) {}
 

@@ -71,8 +71,8 @@ struct SampleHead {
 static_assert(sizeof(SampleHead) == 16);
 
 // One row of results: a SampleHead, then ListEntry (token, log probability), likeliest first.
-constexpr std::int32_t sample_columns(std::int32_t most_alternatives) {
-  return static_cast<std::int32_t>(sizeof(SampleHead) / 4) + 2 * most_alternatives;
+constexpr std::int32_t sample_columns(std::int32_t max_alternatives) {
+  return static_cast<std::int32_t>(sizeof(SampleHead) / 4) + 2 * max_alternatives;
 }
 
 }  // namespace inferno

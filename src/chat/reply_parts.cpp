@@ -3,7 +3,7 @@
 namespace inferno {
 namespace {
 
-constexpr int most_warnings = 16;
+constexpr int max_warnings = 16;
 
 template <class Delta>
 void add_text(std::vector<ReplyPart>& parts, std::string_view text) {
@@ -45,7 +45,7 @@ void ReplyParts::arguments(int index, std::string_view text) {
 }
 
 void ReplyParts::warning(std::string text) {
-  if (++warnings_ <= most_warnings) parts_.push_back(ReplyWarning{std::move(text)});
+  if (++warnings_ <= max_warnings) parts_.push_back(ReplyWarning{std::move(text)});
 }
 
 }  // namespace inferno

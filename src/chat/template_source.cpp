@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t largest_json = std::uint64_t{64} << 20;
+constexpr std::uint64_t max_json = std::uint64_t{64} << 20;
 
 std::string read_text(const fs::path& path, std::uint64_t most) {
   const auto file = open_file(path);
@@ -27,7 +27,7 @@ std::string read_text(const fs::path& path, std::uint64_t most) {
 
 std::optional<Json> read_object(const fs::path& path) {
   if (!fs::exists(path)) return std::nullopt;
-  Json json = parse_json(read_text(path, largest_json), path.string(), LargeIntegers::round);
+  Json json = parse_json(read_text(path, max_json), path.string(), LargeIntegers::round);
   if (!json.is_object()) {
     fail(ErrorKind::corrupt,
          fmt::format("{}: expected an object, found {}", path.string(), json.type_name()));

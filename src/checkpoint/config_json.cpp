@@ -16,10 +16,10 @@
 namespace inferno {
 namespace {
 
-constexpr std::uint64_t largest_file = 16u << 20;
+constexpr std::uint64_t max_file = 16u << 20;
 constexpr int deepest = 32;
 // Flattening repeats a key for each value beneath it, so both factors of the product need a bound.
-constexpr std::size_t most_values = 65536;
+constexpr std::size_t max_values = 65536;
 constexpr std::size_t longest_path = 512;
 
 // A list while it is being read. It has a kind only as long as all its elements share one.
@@ -67,8 +67,8 @@ class Flattener final : public JsonEvents {
     if (!seen_.insert(path_).second) {
       fail(ErrorKind::corrupt, fmt::format("{}: {} is given twice", origin_, quote(path_)));
     }
-    if (seen_.size() > most_values) {
-      fail(ErrorKind::corrupt, fmt::format("{}: expected at most {} values", origin_, most_values));
+    if (seen_.size() > max_values) {
+      fail(ErrorKind::corrupt, fmt::format("{}: expected at most {} values", origin_, max_values));
     }
   }
 
@@ -142,9 +142,9 @@ class Flattener final : public JsonEvents {
 }  // namespace
 
 Config parse_config(std::string_view json, std::string origin) {
-  if (json.size() > largest_file) {
+  if (json.size() > max_file) {
     fail(ErrorKind::corrupt,
-         fmt::format("{}: expected at most {} bytes, found {}", origin, largest_file, json.size()));
+         fmt::format("{}: expected at most {} bytes, found {}", origin, max_file, json.size()));
   }
   Flattener flattener(origin);
   parse_json(json, origin, deepest, flattener);
@@ -154,7 +154,7 @@ Config parse_config(std::string_view json, std::string origin) {
 }
 
 Config read_config(const std::filesystem::path& path) {
-  return parse_config(read_text(path, largest_file), path.string());
+  return parse_config(read_text(path, max_file), path.string());
 }
 
 }  // namespace inferno

@@ -16,7 +16,7 @@ namespace inferno {
 namespace {
 
 // Each part keeps its file open; no converter makes more than a few dozen.
-constexpr std::int64_t most_parts = 1024;
+constexpr std::int64_t max_parts = 1024;
 
 struct Part {
   std::string origin;
@@ -118,9 +118,9 @@ std::vector<Part> read_parts(const std::filesystem::path& path) {
   std::vector<Part> parts;
   parts.push_back(read_part(path));
   const std::int64_t count = parts.front().header.metadata.integer("split.count").value_or(1);
-  if (count > most_parts) {
+  if (count > max_parts) {
     fail(ErrorKind::unsupported,
-         fmt::format("{}: expected at most {} parts, found {}", path.string(), most_parts, count));
+         fmt::format("{}: expected at most {} parts, found {}", path.string(), max_parts, count));
   }
   if (count <= 1 && (!name || name->count == 1)) return parts;
   if (!name || name->count != count) {

@@ -191,9 +191,9 @@ void add_alternating_layers(Values& values) {
   drop_when(values, "gpt-oss.attention.sliding_window_pattern", 2.0);
   const auto layers = values.find("num_hidden_layers");
   const auto* count = layers == values.end() ? nullptr : std::get_if<double>(&layers->second);
-  constexpr double most_layers = 4096;
+  constexpr double max_layers = 4096;
   const bool other_pattern = values.contains("gpt-oss.attention.sliding_window_pattern");
-  if (count == nullptr || !(*count >= 1 && *count <= most_layers) || other_pattern) return;
+  if (count == nullptr || !(*count >= 1 && *count <= max_layers) || other_pattern) return;
   std::vector<std::string> kinds;
   for (std::size_t layer = 0; layer < static_cast<std::size_t>(*count); ++layer) {
     kinds.emplace_back(layer % 2 == 0 ? "sliding_attention" : "full_attention");

@@ -23,17 +23,17 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "GGUF values are copied as they lie in the file");
 
 constexpr std::uint64_t default_alignment = 32;
-constexpr std::uint64_t largest_alignment = 1u << 20;
-constexpr std::uint64_t largest_header = 128u << 20;
+constexpr std::uint64_t max_alignment = 1u << 20;
+constexpr std::uint64_t max_header = 128u << 20;
 constexpr std::uint64_t first_read = 1u << 20;
-constexpr std::uint64_t most_keys = 1u << 16;
-constexpr std::uint64_t most_tensors = 1u << 16;
+constexpr std::uint64_t max_keys = 1u << 16;
+constexpr std::uint64_t max_tensors = 1u << 16;
 constexpr std::uint64_t longest_key = 65535;  // the format's own limit
 constexpr std::uint64_t longest_tensor_name = 255;
-constexpr std::uint32_t most_dimensions = 4;
+constexpr std::uint32_t max_dimensions = 4;
 // The least one of each can take, so that a count can be refused before anything is allocated for it.
-constexpr std::uint64_t least_key_bytes = 8 + 1 + 4 + 1;
-constexpr std::uint64_t least_tensor_bytes = 8 + 1 + 4 + 4 + 8;
+constexpr std::uint64_t min_key_bytes = 8 + 1 + 4 + 1;
+constexpr std::uint64_t min_tensor_bytes = 8 + 1 + 4 + 4 + 8;
 
 // Reads forward through the header, fetching the file in growing pieces: its length is known only at its end.
 class HeaderReader {
@@ -90,12 +90,12 @@ class HeaderReader {
     }
     const std::uint64_t end = position_ + count;  // at most the size of the file
     if (end <= bytes_.size()) return;
-    if (end > largest_header) {
-      refuse(fmt::format("expected a header of at most {} bytes, found more", largest_header));
+    if (end > max_header) {
+      refuse(fmt::format("expected a header of at most {} bytes, found more", max_header));
     }
     const std::size_t had = bytes_.size();
     const std::uint64_t wanted = std::max({end, std::uint64_t{2} * had, first_read});
-    bytes_.resize(static_cast<std::size_t>(std::min({wanted, file_.size(), largest_header})));
+    bytes_.resize(static_cast<std::size_t>(std::min({wanted, file_.size(), max_header})));
     file_.read(had, std::span(bytes_).subspan(had));
   }
 
@@ -137,10 +137,10 @@ Counts read_preamble(HeaderReader& reader) {
   Counts counts;
   counts.tensors = reader.value<std::uint64_t>("the number of tensors");
   counts.keys = reader.value<std::uint64_t>("the number of keys");
-  if (counts.keys > std::min(most_keys, reader.remaining() / least_key_bytes)) {
+  if (counts.keys > std::min(max_keys, reader.remaining() / min_key_bytes)) {
     reader.refuse(fmt::format("{} keys cannot be in this file", counts.keys));
   }
-  if (counts.tensors > std::min(most_tensors, reader.remaining() / least_tensor_bytes)) {
+  if (counts.tensors > std::min(max_tensors, reader.remaining() / min_tensor_bytes)) {
     reader.refuse(fmt::format("{} tensors cannot be in this file", counts.tensors));
   }
   return counts;
@@ -208,9 +208,9 @@ using Unreadable = std::set<std::string>;
 
 void read_shape(HeaderReader& reader, GgufTensor& tensor) {
   const auto dimensions = reader.value<std::uint32_t>("a number of dimensions");
-  if (dimensions > most_dimensions) {
+  if (dimensions > max_dimensions) {
     reader.refuse(fmt::format("tensor {} has {} dimensions, at most {} are possible", quote(tensor.name),
-                              dimensions, most_dimensions));
+                              dimensions, max_dimensions));
   }
   for (std::uint32_t i = 0; i < dimensions; ++i) {
     const auto size = reader.value<std::uint64_t>("a dimension");
@@ -261,9 +261,9 @@ std::uint64_t alignment_of(const HeaderReader& reader, const GgufMetadata& metad
   const std::int64_t value =
       entry->second.type == GgufType::u32 ? metadata.integer("general.alignment").value_or(0) : 0;
   const auto alignment = static_cast<std::uint64_t>(value);
-  if (!std::has_single_bit(alignment) || alignment < 8 || alignment > largest_alignment) {
+  if (!std::has_single_bit(alignment) || alignment < 8 || alignment > max_alignment) {
     reader.refuse(fmt::format("expected \"general.alignment\" to be a power of two from 8 to {}, found {}",
-                              largest_alignment, alignment));
+                              max_alignment, alignment));
   }
   return alignment;
 }

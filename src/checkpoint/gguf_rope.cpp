@@ -16,7 +16,7 @@ namespace {
 
 using Values = Config::Values;
 
-constexpr std::int64_t most_factors = 4096;
+constexpr std::int64_t max_factors = 4096;
 constexpr std::string_view kind_key = "rope_scaling.rope_type";
 
 std::optional<double> number(const Values& values, std::string_view key) {
@@ -39,9 +39,9 @@ void erase(Values& values, std::string_view key) {
 std::vector<double> factors(const GgufRopeSource& source, std::string_view name) {
   const auto tensor = source.tensors.find(name);
   if (!tensor) return {};
-  if (tensor->format != WeightFormat::f32 || tensor->shape.size() != 1 || tensor->shape[0] > most_factors) {
+  if (tensor->format != WeightFormat::f32 || tensor->shape.size() != 1 || tensor->shape[0] > max_factors) {
     fail(ErrorKind::corrupt, fmt::format("{}: expected tensor \"{}\" to be a list of at most {} f32 numbers",
-                                         source.origin, name, most_factors));
+                                         source.origin, name, max_factors));
   }
   std::vector<float> read(static_cast<std::size_t>(tensor->shape[0]));
   tensor->read(0, std::as_writable_bytes(std::span(read)));

@@ -21,11 +21,11 @@ namespace inferno {
 namespace {
 
 // The format's own limit.
-constexpr std::uint64_t largest_header = 100'000'000;
+constexpr std::uint64_t max_header = 100'000'000;
 constexpr std::uint64_t length_bytes = 8;
 // Far above any model; keeps the memory for a hostile header a small multiple of it.
-constexpr std::size_t most_tensors = 1u << 20;
-constexpr std::size_t most_dimensions = 8;
+constexpr std::size_t max_tensors = 1u << 20;
+constexpr std::size_t max_dimensions = 8;
 
 constexpr std::array types = {
     SafetensorsType{"F64", 8, WeightFormat::f64},
@@ -63,7 +63,7 @@ class HeaderReader final : public JsonEvents {
     if (depth_ == 1) {
       name_ = std::move(name);
       if (!names_.insert(name_).second) refuse("is given twice");
-      if (names_.size() > most_tensors) refuse(fmt::format("comes after {} others, the limit", most_tensors));
+      if (names_.size() > max_tensors) refuse(fmt::format("comes after {} others, the limit", max_tensors));
     } else if (in_metadata()) {
       if (!metadata_keys_.insert(std::move(name)).second) refuse("gives a key twice");
     } else {
@@ -131,8 +131,8 @@ class HeaderReader final : public JsonEvents {
     if (number == nullptr || *number > std::numeric_limits<std::int64_t>::max()) {
       refuse(fmt::format("needs whole numbers from 0 to 2^63 - 1 in {}", quote(field_)));
     }
-    if (numbers_.size() == most_dimensions) {
-      refuse(fmt::format("has more than {} numbers in {}", most_dimensions, quote(field_)));
+    if (numbers_.size() == max_dimensions) {
+      refuse(fmt::format("has more than {} numbers in {}", max_dimensions, quote(field_)));
     }
     numbers_.push_back(*number);
   }
@@ -164,10 +164,10 @@ std::string read_header_text(const ByteSource& file, std::string_view origin) {
   file.read(0, raw);
   std::uint64_t length = 0;
   std::memcpy(&length, raw.data(), raw.size());
-  if (length > largest_header || length > file.size() - length_bytes) {
+  if (length > max_header || length > file.size() - length_bytes) {
     fail(ErrorKind::corrupt,
          fmt::format("{}: the header claims {} bytes; the file has {} and the format allows {}", origin,
-                     length, file.size(), largest_header),
+                     length, file.size(), max_header),
          {.why = "this is not a safetensors file, or its download stopped early", .next = "fetch it again"});
   }
   std::string text(length, '\0');

@@ -12,7 +12,7 @@ namespace inferno {
 namespace {
 
 constexpr int deepest = 16;
-constexpr std::size_t most_tensors = 1u << 20;
+constexpr std::size_t max_tensors = 1u << 20;
 
 class IndexReader final : public JsonEvents {
  public:
@@ -58,8 +58,8 @@ class IndexReader final : public JsonEvents {
     if (!shards.emplace(tensor_, *shard).second) {
       fail(ErrorKind::corrupt, fmt::format("{}: tensor {} is given twice", origin_, quote(tensor_)));
     }
-    if (shards.size() > most_tensors) {
-      fail(ErrorKind::corrupt, fmt::format("{}: expected at most {} tensors", origin_, most_tensors));
+    if (shards.size() > max_tensors) {
+      fail(ErrorKind::corrupt, fmt::format("{}: expected at most {} tensors", origin_, max_tensors));
     }
   }
 

@@ -15,7 +15,7 @@
 namespace inferno {
 namespace {
 
-constexpr std::uint64_t largest_index = 128u << 20;
+constexpr std::uint64_t max_index = 128u << 20;
 constexpr std::string_view single_file = "model.safetensors";
 constexpr std::string_view index_file = "model.safetensors.index.json";
 constexpr std::size_t shown_names = 8;
@@ -55,7 +55,7 @@ std::optional<std::string_view> shard_stem(std::string_view name) {
 SafetensorsFiles from_index(const std::filesystem::path& directory, const std::vector<std::string>& present) {
   const std::string origin = (directory / index_file).string();
   SafetensorsFiles files;
-  files.index = parse_safetensors_index(read_text(directory / index_file, largest_index), origin);
+  files.index = parse_safetensors_index(read_text(directory / index_file, max_index), origin);
   std::set<std::string, std::less<>> named;
   for (const auto& [tensor, shard] : files.index) named.insert(shard);
   files.names.assign(named.begin(), named.end());

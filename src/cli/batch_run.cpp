@@ -48,7 +48,7 @@ class BatchRun {
   BatchRun(const TextModel& model, std::vector<BatchLine> lines, int parallel, const WriteResult& write)
       : model_(model),
         lines_(std::move(lines)),
-        most_running_(static_cast<std::size_t>(parallel) * 2),
+        max_running_(static_cast<std::size_t>(parallel) * 2),
         write_(write),
         running_(lines_.size()),
         results_(lines_.size()),
@@ -58,7 +58,7 @@ class BatchRun {
   BatchOutcome run(const terminal::Interrupt& interrupt) {
     while (is_wanted_ && written_ < lines_.size()) {
       if (interrupt.came() && !outcome_.interrupted) stop();
-      while (!outcome_.interrupted && begun_ < lines_.size() && active_ < most_running_) begin(begun_++);
+      while (!outcome_.interrupted && begun_ < lines_.size() && active_ < max_running_) begin(begun_++);
       write_ready();
       if (active_ == 0 && outcome_.interrupted) break;
       if (active_ == 0) continue;
@@ -142,7 +142,7 @@ class BatchRun {
 
   const TextModel& model_;
   std::vector<BatchLine> lines_;
-  std::size_t most_running_;
+  std::size_t max_running_;
   const WriteResult& write_;
   std::vector<Running> running_;
   std::vector<std::optional<Json>> results_;

@@ -193,7 +193,7 @@ Json describe_memory(const Checkpoint& checkpoint, const ModelSpec& spec) {
     const std::size_t per_token = cache_bytes_per_token(spec, window, DType::f32);
     const int tokens = window == 0 ? spec.context : std::min(window, spec.context);
     full += per_token * static_cast<std::uint64_t>(tokens);
-    cache.push_back({{"window", window}, {"bytes_per_token", per_token}, {"most_tokens", tokens}});
+    cache.push_back({{"window", window}, {"bytes_per_token", per_token}, {"max_tokens", tokens}});
   }
   const std::size_t workspace = workspace_bytes(spec, limits, DType::f32);
   return {{"weights", weights},

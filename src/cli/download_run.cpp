@@ -22,7 +22,7 @@
 namespace inferno {
 namespace {
 
-constexpr std::size_t most_skipped_named = 3;
+constexpr std::size_t max_skipped_named = 3;
 
 bool was_stopped() {
   return StopSignals::came() != 0;
@@ -42,8 +42,8 @@ void say_skipped(const hub::FileSelection& selection) {
     std::string names;
     for (std::size_t at = 0; at < files.size(); ++at) {
       bytes += files[at]->size;
-      if (at < most_skipped_named) names += (at > 0 ? ", " : "") + files[at]->path;
-      if (at == most_skipped_named) names += ", ...";
+      if (at < max_skipped_named) names += (at > 0 ? ", " : "") + files[at]->path;
+      if (at == max_skipped_named) names += ", ...";
     }
     say(fmt::format("skipping {}, {}: {} ({})\n", counted(files.size(), "file"), decimal_bytes(bytes),
                     printable(reason), printable(names)));

@@ -24,10 +24,10 @@ void read_to_end(TokenStream& stream) {
 }  // namespace
 
 EngineMeasurer::EngineMeasurer(std::unique_ptr<Backend> backend, std::unique_ptr<Decoder> decoder,
-                               int most_streams, Sampling sampling)
+                               int max_streams, Sampling sampling)
     : vocab_(decoder->spec().vocab),
       sampling_(std::move(sampling)),
-      engine_(std::move(backend), std::move(decoder), options_for(most_streams)) {}
+      engine_(std::move(backend), std::move(decoder), options_for(max_streams)) {}
 
 double EngineMeasurer::run(int streams, int tokens) {
   std::vector<std::shared_ptr<TokenStream>> open;

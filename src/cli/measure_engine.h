@@ -11,7 +11,7 @@ namespace inferno {
 
 class EngineMeasurer {
  public:
-  EngineMeasurer(std::unique_ptr<Backend> backend, std::unique_ptr<Decoder> decoder, int most_streams,
+  EngineMeasurer(std::unique_ptr<Backend> backend, std::unique_ptr<Decoder> decoder, int max_streams,
                  Sampling sampling);
 
   // From a prompt of one token. The clock starts with the first token of each run.

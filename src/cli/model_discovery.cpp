@@ -12,7 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int deepest = 2;
-constexpr std::size_t most_entries = 20'000;  // of one folder; nobody chooses from more
+constexpr std::size_t max_entries = 20'000;  // of one folder; nobody chooses from more
 
 std::vector<fs::path> folders_in(const fs::path& folder) {
   std::vector<fs::path> folders;
@@ -22,7 +22,7 @@ std::vector<fs::path> folders_in(const fs::path& folder) {
     std::error_code unreadable;
     if (name.starts_with(".") || name.starts_with("models--") || !at->is_directory(unreadable)) continue;
     folders.push_back(at->path());
-    if (folders.size() == most_entries) break;
+    if (folders.size() == max_entries) break;
   }
   std::sort(folders.begin(), folders.end());
   return folders;

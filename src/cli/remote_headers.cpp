@@ -22,8 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t first_read = std::uint64_t{1} << 18, largest_header = std::uint64_t{256} << 20;
-constexpr std::uint64_t largest_text = std::uint64_t{64} << 20;
+constexpr std::uint64_t first_read = std::uint64_t{1} << 18, max_header = std::uint64_t{256} << 20;
+constexpr std::uint64_t max_text = std::uint64_t{64} << 20;
 
 // A file on the hub, read from its beginning as far as somebody asks.
 class RemoteFile : public ByteSource {
@@ -41,9 +41,9 @@ class RemoteFile : public ByteSource {
   }
   // At least so many bytes from the beginning.
   void extend(std::uint64_t wanted) const {
-    if (wanted > largest_header) {
+    if (wanted > max_header) {
       fail(ErrorKind::corrupt,
-           fmt::format("{}: its header is larger than {} bytes", hub::shown(file_.path), largest_header));
+           fmt::format("{}: its header is larger than {} bytes", hub::shown(file_.path), max_header));
     }
     while (start_.size() < wanted) {
       // Twice as much each time: headers are read in small steps, and every request costs a round trip.
@@ -124,9 +124,9 @@ RemoteModel fetch_headers(hub::HubClient& client, const hub::ModelName& name) {
       if (hub::read_gguf_name(file.path).part == 1) model.path = home / hub::safe_path(file.path);
     } else if (is_tensors) {
       const std::uint64_t header = safetensors_header_bytes(source);
-      source.extend(std::min(file.size, header > largest_header ? largest_header + 1 : header + 8));
+      source.extend(std::min(file.size, header > max_header ? max_header + 1 : header + 8));
     } else {
-      source.extend(std::min(file.size, largest_text));
+      source.extend(std::min(file.size, max_text));
     }
     model.fetched += source.start().size();
     write_sparse(home / hub::safe_path(file.path), source.start(), file.size);

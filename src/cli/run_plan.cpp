@@ -73,7 +73,7 @@ bool fits_beside(const ModelSpec& spec, const Backend& backend, const RunPlan& p
   return cache_bytes(spec, backend, plan.batch, context) <= (plan.available - fixed) / 2;
 }
 
-int most_context(const ModelSpec& spec, const Backend& backend, const RunPlan& plan) {
+int max_context(const ModelSpec& spec, const Backend& backend, const RunPlan& plan) {
   int fits = 0, too_long = spec.context + 1;
   while (too_long - fits > 1) {
     const int middle = fits + (too_long - fits) / 2;
@@ -113,7 +113,7 @@ RunPlan plan_run(const Checkpoint& checkpoint, const ModelPlan& model, const Bac
   }
   plan.cache = cache_bytes(spec, backend, plan.batch, plan.context);
   plan.workspace = workspace_for(spec, backend, plan.batch, plan.context);
-  plan.most_context = most_context(spec, backend, plan);
+  plan.max_context = max_context(spec, backend, plan);
   return plan;
 }
 

@@ -22,10 +22,10 @@ struct RunPlan {
   std::uint64_t available = 0;             // of the device
   int context = 0, batch = 1;              // as wished
   int model_context = 0;
-  int most_context = 0;  // that fits beside the weights, at this batch; 0: the weights alone do not fit
+  int max_context = 0;  // that fits beside the weights, at this batch; 0: the weights alone do not fit
 
   std::uint64_t total() const { return weights + cache + workspace; }
-  bool fits() const { return most_context >= context; }
+  bool fits() const { return max_context >= context; }
   // Bytes that decoding reads for one token, `depth` tokens into a sequence.
   std::uint64_t read_per_token(int depth) const;
   std::vector<std::pair<int, std::uint64_t>> windows = {};  // {window or 0, cache bytes of a token there}

@@ -29,7 +29,7 @@ struct Field {
 
 constexpr double largest = std::numeric_limits<int>::max();
 constexpr double smallest_share = 1e-6;  // of the probability; nothing at all cannot be chosen from
-constexpr std::size_t most_stops = 16, longest_stop = 256, most_biases = 1024;
+constexpr std::size_t max_stops = 16, longest_stop = 256, max_biases = 1024;
 
 // Also the order of help and /show.
 const std::vector<Field>& fields() {
@@ -136,19 +136,19 @@ void assign(const Field& field, std::optional<bool>& to, const Json& value) {
 void assign(const Field& field, std::optional<std::vector<std::string>>& to, const Json& value) {
   std::vector<std::string> stops;
   const std::string expected =
-      fmt::format("a text or up to {} texts of 1 to {} bytes", most_stops, longest_stop);
+      fmt::format("a text or up to {} texts of 1 to {} bytes", max_stops, longest_stop);
   for (const Json& stop : value.is_array() ? value : Json::array({value})) {
     if (!stop.is_string()) refuse(field, expected, value);
     stops.push_back(stop.get<std::string>());
     if (stops.back().empty() || stops.back().size() > longest_stop) refuse(field, expected, value);
   }
-  if (stops.size() > most_stops) refuse(field, expected, value);
+  if (stops.size() > max_stops) refuse(field, expected, value);
   to = std::move(stops);
 }
 
 void assign(const Field& field, std::optional<Bias>& to, const Json& value) {
-  if (!value.is_object() || value.size() > most_biases) {
-    refuse(field, fmt::format("up to {} token ids with a bias each", most_biases), value);
+  if (!value.is_object() || value.size() > max_biases) {
+    refuse(field, fmt::format("up to {} token ids with a bias each", max_biases), value);
   }
   Bias biases;
   for (const auto& [key, bias] : value.items()) {

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t largest_json = std::uint64_t{256} << 20;
+constexpr std::uint64_t max_json = std::uint64_t{256} << 20;
 
 // The texts of the added tokens in tokenizer_config.json and tokenizer.json.
 std::set<std::string, std::less<>> added_tokens(const fs::path& model) {
@@ -29,7 +29,7 @@ std::set<std::string, std::less<>> added_tokens(const fs::path& model) {
   for (const char* name : {"tokenizer_config.json", "tokenizer.json"}) {
     const fs::path path = model / name;
     if (!fs::exists(path)) continue;
-    const Json json = parse_json(read_file(path, largest_json), path.string(), LargeIntegers::round);
+    const Json json = parse_json(read_file(path, max_json), path.string(), LargeIntegers::round);
     for (const char* key : {"added_tokens_decoder", "added_tokens"}) {
       if (!json.is_object() || !json.contains(key)) continue;
       for (const Json& token : json.at(key)) collect(token);

@@ -46,16 +46,16 @@ void check_sampling(const Sampling& sampling, const RequestLimits& limits) {
   check_number("repetition_penalty", sampling.repetition_penalty, 0.01, 100.0);
   check_number("presence_penalty", sampling.presence_penalty, -100.0, 100.0);
   check_number("frequency_penalty", sampling.frequency_penalty, -100.0, 100.0);
-  check_length("logit_bias", sampling.logit_bias.size(), limits.most_listed);
-  check_length("banned", sampling.banned.size(), limits.most_listed);
-  check_length("allowed", sampling.allowed.size(), limits.most_listed);
+  check_length("logit_bias", sampling.logit_bias.size(), limits.max_listed);
+  check_length("banned", sampling.banned.size(), limits.max_listed);
+  check_length("allowed", sampling.allowed.size(), limits.max_listed);
   for (const auto& [token, bias] : sampling.logit_bias) {
     check_token("logit_bias", token, limits.vocab);
     check_number("logit_bias", bias, -1e4, 1e4);
   }
   check_tokens("banned", sampling.banned, limits.vocab);
   check_tokens("allowed", sampling.allowed, limits.vocab);
-  if (sampling.logprobs) check_number("logprobs", *sampling.logprobs, 0.0, limits.most_logprobs);
+  if (sampling.logprobs) check_number("logprobs", *sampling.logprobs, 0.0, limits.max_logprobs);
 }
 
 }  // namespace
@@ -76,8 +76,8 @@ void check_request(const GenerationRequest& request, const RequestLimits& limits
   }
   check_tokens("prompt", request.prompt, limits.vocab);
   check_number("max_tokens", request.max_tokens, 0.0, std::numeric_limits<int>::max());
-  check_number("choices", request.choices, 1.0, limits.most_choices);
-  check_length("stop_tokens", request.stop_tokens.size(), limits.most_listed);
+  check_number("choices", request.choices, 1.0, limits.max_choices);
+  check_length("stop_tokens", request.stop_tokens.size(), limits.max_listed);
   check_sampling(request.sampling, limits);
 }
 

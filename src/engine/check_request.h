@@ -9,9 +9,9 @@ struct RequestLimits {
   int vocab = 0;
   int context = 0;
   int model_context = 0;  // what the model was made for; `context` may be less
-  int most_logprobs = 20;
-  int most_choices = 128;
-  int most_listed = 4096;  // entries of each of logit_bias, banned, allowed and stop_tokens
+  int max_logprobs = 20;
+  int max_choices = 128;
+  int max_listed = 4096;  // entries of each of logit_bias, banned, allowed and stop_tokens
 };
 
 // Error{invalid_request} naming the field, what it may be and what it was.

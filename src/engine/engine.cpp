@@ -98,7 +98,7 @@ struct Engine::Impl {
     return {.vocab = decoder->spec().vocab,
             .context = plan.context,
             .model_context = decoder->spec().context,
-            .most_logprobs = options.max_logprobs};
+            .max_logprobs = options.max_logprobs};
   }
 
   std::unique_ptr<Backend> backend;

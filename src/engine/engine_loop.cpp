@@ -27,7 +27,7 @@ StepLimits step_limits(const EngineOptions& options, const CachePlan& plan) {
 
 // The longest lists that all sequences of a step can have together.
 int list_entries(const EngineOptions& options, const CachePlan& plan, int vocab) {
-  const int listed = std::min(RequestLimits{}.most_listed, vocab);
+  const int listed = std::min(RequestLimits{}.max_listed, vocab);
   const std::int64_t one = std::min(plan.context, vocab) + 3 * std::int64_t{listed};
   return static_cast<int>(std::min<std::int64_t>(one * options.max_sequences, 1 << 30));
 }

@@ -63,7 +63,7 @@ void SamplingState::add(TokenId token) {
   }
 }
 
-Sampler::Sampler(Backend& backend, int rows, int list_entries, int most_alternatives) : backend_(backend) {
+Sampler::Sampler(Backend& backend, int rows, int list_entries, int max_alternatives) : backend_(backend) {
   const auto matrix = [&](int count, int cols, auto allocate) {
     Matrix m = {nullptr, DType::i32, count, cols};
     m.data = memory_.emplace_back((backend.*allocate)(m.bytes(), "sampling")).data();
@@ -72,7 +72,7 @@ Sampler::Sampler(Backend& backend, int rows, int list_entries, int most_alternat
   rows_ = matrix(rows, sizeof(SamplingRow) / 4, &Backend::allocate);
   lists_ = matrix(std::max(1, list_entries), sizeof(ListEntry) / 4, &Backend::allocate);
   for (Matrix& results : results_) {
-    results = matrix(rows, sample_columns(most_alternatives), &Backend::allocate_for_host);
+    results = matrix(rows, sample_columns(max_alternatives), &Backend::allocate_for_host);
   }
 }
 

@@ -45,7 +45,7 @@ struct Draws {
 // The memory of sampling, allocated once.
 class Sampler {
  public:
-  Sampler(Backend& backend, int rows, int list_entries, int most_alternatives);
+  Sampler(Backend& backend, int rows, int list_entries, int max_alternatives);
 
   void clear();
   // The next row of logits belongs to an answer whose next token stands at `position`.

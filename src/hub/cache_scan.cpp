@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t most_entries = 20'000;  // of one folder
+constexpr std::size_t max_entries = 20'000;  // of one folder
 constexpr int deepest_file = 8, shortest_commit = 7;
 
 std::vector<std::string> names_in(const fs::path& folder) {
@@ -25,7 +25,7 @@ std::vector<std::string> names_in(const fs::path& folder) {
   std::error_code problem;
   for (fs::directory_iterator at(folder, problem), end; !problem && at != end; at.increment(problem)) {
     names.push_back(at->path().filename().string());
-    if (names.size() == most_entries) break;
+    if (names.size() == max_entries) break;
   }
   std::sort(names.begin(), names.end());
   return names;

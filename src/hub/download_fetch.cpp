@@ -11,8 +11,8 @@
 namespace inferno::hub {
 namespace {
 
-constexpr int most_without_progress = 5;
-constexpr int most_new_addresses = 3;
+constexpr int max_without_progress = 5;
+constexpr int max_new_addresses = 3;
 
 struct ContentRange {
   std::uint64_t first = 0, last = 0;
@@ -153,14 +153,14 @@ Download::Work::Then Download::Work::judge(FileWork& file, Attempt& attempt, con
     if (response.status == 416 || expired) {
       const std::lock_guard lock(mutex_);
       file.signed_url.clear();
-      if (++attempt.new_addresses <= most_new_addresses) {
+      if (++attempt.new_addresses <= max_new_addresses) {
         if (response.status == 416) attempt.claim() = attempt.task.partial->restart();
         return Then::go_on;
       }
     }
     if (is_worth_another_try(response.status)) {
       heed(response, *gate_);
-      if (++attempt.refusals < most_tries) return Then::wait;
+      if (++attempt.refusals < max_tries) return Then::wait;
     }
     if (response.headers["x-error-code"] == "EntryNotFound" && source_.on_absent)
       source_.on_absent(file.item.file.path);
@@ -178,7 +178,7 @@ Download::Work::Then Download::Work::judge(FileWork& file, Attempt& attempt, con
     attempt.without_progress = attempt.new_addresses = 0;
     return Then::go_on;
   }
-  if (++attempt.without_progress >= most_without_progress) fail_without_progress(file, attempt, outcome);
+  if (++attempt.without_progress >= max_without_progress) fail_without_progress(file, attempt, outcome);
   return Then::wait;
 }
 

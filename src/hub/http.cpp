@@ -11,8 +11,8 @@
 namespace inferno::hub {
 namespace {
 
-constexpr int most_hops = 10;
-constexpr int most_tries_unreachable = 3;
+constexpr int max_hops = 10;
+constexpr int max_tries_unreachable = 3;
 
 bool is_redirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
@@ -72,7 +72,7 @@ Outcome HttpClient::attempt(const Request& request) {
   auto url = parse_url(request.url);
   if (!url) return refusal(fmt::format("{}: not an address", without_query(request.url)));
   Headers hub_headers;
-  for (int hops = 0; hops <= most_hops; ++hops) {
+  for (int hops = 0; hops <= max_hops; ++hops) {
     if (const std::string why = objection(*url); !why.empty()) return refusal(why);
     if (!gate_->pass(url->origin(), is_cancelled_))
       return {.trouble = Trouble::cancelled, .detail = {}, .response = {}, .first_byte_seconds = 0};
@@ -98,7 +98,7 @@ Outcome HttpClient::attempt(const Request& request) {
     }
     url = next;
   }
-  return refusal(fmt::format("{}: more than {} redirects", without_query(request.url), most_hops));
+  return refusal(fmt::format("{}: more than {} redirects", without_query(request.url), max_hops));
 }
 
 Response HttpClient::send(const Request& request) {
@@ -113,8 +113,8 @@ Outcome HttpClient::attempt_patiently(const Request& request, const std::functio
       return outcome;
     if (answered) heed(outcome.response, *gate_);
     const int limit = outcome.trouble == Trouble::unknown_host  ? 1
-                      : outcome.trouble == Trouble::unreachable ? most_tries_unreachable
-                                                                : most_tries;
+                      : outcome.trouble == Trouble::unreachable ? max_tries_unreachable
+                                                                : max_tries;
     if (!is_temporary(outcome) || tries >= limit) {
       if (answered) return outcome;
       fail_for(outcome, settings_, request.url);

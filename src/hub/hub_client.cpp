@@ -16,9 +16,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int most_pages = 1'000;
-constexpr std::size_t most_files = 200'000;
-constexpr std::size_t most_refs_named = 12;
+constexpr int max_pages = 1'000;
+constexpr std::size_t max_files = 200'000;
+constexpr std::size_t max_refs_named = 12;
 
 std::string models_url(const HubSettings& settings, const std::string& id) {
   return fmt::format("{}/api/models/{}", settings.endpoint, percent_encoded(id, Slash::kept));
@@ -82,7 +82,7 @@ std::string known_revisions(const Refs& refs) {
   std::size_t count = 0;
   for (const auto* list : {&refs.branches, &refs.tags}) {
     for (const Ref& ref : *list) {
-      if (++count > most_refs_named) return names + ", ...";
+      if (++count > max_refs_named) return names + ", ...";
       names += (names.empty() ? "" : ", ") + ref.name;
     }
   }
@@ -210,14 +210,14 @@ std::vector<HubFile> HubClient::tree(const std::string& id, const std::string& r
                             percent_encoded(revision, Slash::quoted));
   const auto home = parse_url(settings_.endpoint);
   std::vector<HubFile> files;
-  for (int page = 0; page < most_pages; ++page) {
+  for (int page = 0; page < max_pages; ++page) {
     const Response response = send(request, subject);
     const Json json = parsed(response, settings_, "its list of files");
     if (!json.is_array()) fail_not_a_hub(settings_, "its list of files is no list");
     for (const Json& entry : json) {
       if (text_field(entry, "type") != "directory") files.push_back(file_of(entry, settings_));
     }
-    if (files.size() > most_files) fail_not_a_hub(settings_, fmt::format("more than {} files", most_files));
+    if (files.size() > max_files) fail_not_a_hub(settings_, fmt::format("more than {} files", max_files));
     const std::string next = next_page(response.headers["link"]);
     if (next.empty()) return files;
     const auto url = resolve_url(*home, next);
@@ -225,7 +225,7 @@ std::vector<HubFile> HubClient::tree(const std::string& id, const std::string& r
       fail_not_a_hub(settings_, "the next page of its list is on another host");
     request.url = url->text;
   }
-  fail_not_a_hub(settings_, fmt::format("a list of files with more than {} pages", most_pages));
+  fail_not_a_hub(settings_, fmt::format("a list of files with more than {} pages", max_pages));
 }
 
 Refs HubClient::refs(const std::string& id) {

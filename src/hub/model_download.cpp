@@ -13,10 +13,10 @@ namespace inferno::hub {
 namespace {
 
 // The hub sends larger ones in pieces over a protocol of its own only.
-constexpr std::uint64_t most_bytes_over_http = 50'000'000'000;
+constexpr std::uint64_t max_bytes_over_http = 50'000'000'000;
 
 void require_servable(const HubFile& file, const HubSettings& settings) {
-  if (file.size <= most_bytes_over_http || settings.endpoint_said_by != "default") return;
+  if (file.size <= max_bytes_over_http || settings.endpoint_said_by != "default") return;
   fail(ErrorKind::unsupported,
        fmt::format("{}: a file of {:.1f} GB", file.path, static_cast<double>(file.size) / 1e9),
        {.why = "the hub serves files over 50 GB by its Xet protocol only, which Inferno does not speak",

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr std::uint64_t largest_manifest = std::uint64_t{1} << 20;
+constexpr std::uint64_t max_manifest = std::uint64_t{1} << 20;
 
 struct Layer {
   std::string hash;  // 64 hex digits
@@ -24,7 +24,7 @@ struct Layer {
 };
 
 std::optional<Layer> model_layer(const PresentFile& manifest) {
-  if (manifest.size > largest_manifest) return std::nullopt;
+  if (manifest.size > max_manifest) return std::nullopt;
   std::ifstream in(manifest.file, std::ios::binary);
   const Json json = Json::parse(in, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("layers") || !json["layers"].is_array()) return std::nullopt;

@@ -17,8 +17,8 @@
 namespace inferno::hub {
 namespace {
 
-constexpr std::uint64_t smallest_piece = std::uint64_t{8} << 20;
-constexpr std::uint64_t most_pieces = 65'536;
+constexpr std::uint64_t min_piece = std::uint64_t{8} << 20;
+constexpr std::uint64_t max_pieces = 65'536;
 constexpr std::chrono::seconds other_machine_is_gone_after{120};
 constexpr std::array<char, 16> magic = {'i', 'n', 'f', 'e', 'r', 'n', 'o', ' ',
                                         'p', 'a', 'r', 't', 'i', 'a', 'l', '1'};
@@ -112,8 +112,8 @@ bool Owner::is_gone(std::chrono::seconds untouched) const {
 }
 
 std::uint64_t piece_bytes_for(std::uint64_t size) {
-  const std::uint64_t wanted = std::max(smallest_piece, size / most_pieces + 1);
-  return (wanted + smallest_piece - 1) / smallest_piece * smallest_piece;
+  const std::uint64_t wanted = std::max(min_piece, size / max_pieces + 1);
+  return (wanted + min_piece - 1) / min_piece * min_piece;
 }
 
 std::uint64_t Journal::offset() const {

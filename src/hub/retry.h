@@ -14,7 +14,7 @@ namespace inferno::hub {
 
 using Milliseconds = std::chrono::milliseconds;
 
-constexpr int most_tries = 8;                  // of one request
+constexpr int max_tries = 8;                   // of one request
 constexpr Milliseconds longest_wait{300'000};  // a server that asks for more is not waited for
 
 // What Retry-After (seconds or a date) or RateLimit (t seconds) ask for; nullopt when they are absent or mean

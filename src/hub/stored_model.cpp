@@ -21,8 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr std::size_t most_files = 20'000;  // of one folder; no model has more
-constexpr std::uintmax_t largest_index = std::uintmax_t{64} << 20;
+constexpr std::size_t max_files = 20'000;  // of one folder; no model has more
+constexpr std::uintmax_t max_index = std::uintmax_t{64} << 20;
 
 using Present = std::unordered_map<std::string_view, const PresentFile*>;
 
@@ -30,7 +30,7 @@ void add_files(const fs::path& folder, const std::string& prefix, int deepest,
                std::vector<PresentFile>& files) {
   std::error_code problem;
   for (fs::directory_iterator at(folder, problem), end; !problem && at != end; at.increment(problem)) {
-    if (files.size() == most_files) return;
+    if (files.size() == max_files) return;
     const fs::path& file = at->path();
     std::string path = prefix + file.filename().string();
     struct stat status = {};
@@ -56,7 +56,7 @@ void add_files(const fs::path& folder, const std::string& prefix, int deepest,
 std::set<std::string> shards_in_index(const Present& present) {
   std::set<std::string> shards;
   const auto index = present.find("model.safetensors.index.json");
-  if (index == present.end() || index->second->size > largest_index) return shards;
+  if (index == present.end() || index->second->size > max_index) return shards;
   std::ifstream in(index->second->file, std::ios::binary);
   const Json json = Json::parse(in, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object()) return shards;

@@ -16,8 +16,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t most_header_bytes = 64 << 10;
-constexpr std::size_t most_error_body = 64 << 10;
+constexpr std::size_t max_header_bytes = 64 << 10;
+constexpr std::size_t max_error_body = 64 << 10;
 constexpr std::chrono::milliseconds drip_window{60'000};
 constexpr double drip_bytes_per_second = 1024;
 constexpr int poll_milliseconds = 100;
@@ -95,8 +95,8 @@ struct State {
   bool take_header(std::string_view line) {
     watch.received(line.size());
     header_bytes += line.size();
-    if (header_bytes > most_header_bytes) {
-      end(Trouble::too_large, fmt::format("more than {} bytes of headers", most_header_bytes));
+    if (header_bytes > max_header_bytes) {
+      end(Trouble::too_large, fmt::format("more than {} bytes of headers", max_header_bytes));
       return false;
     }
     // "HTTP/1.1 200 OK" begins anew after "HTTP/1.1 100 Continue".
@@ -121,7 +121,7 @@ struct State {
       end(Trouble::stopped, {});
       return false;
     }
-    const std::size_t limit = wanted ? options.body_limit : std::min(options.body_limit, most_error_body);
+    const std::size_t limit = wanted ? options.body_limit : std::min(options.body_limit, max_error_body);
     if (bytes.size() > limit - response.body.size()) {
       if (!wanted) return false;  // enough of an error page; its status says the rest
       end(Trouble::too_large, fmt::format("an answer of more than {} bytes", limit));

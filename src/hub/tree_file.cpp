@@ -12,12 +12,12 @@ namespace {
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
-constexpr std::uintmax_t largest_tree = std::uintmax_t{64} << 20;
+constexpr std::uintmax_t max_tree = std::uintmax_t{64} << 20;
 
 std::optional<std::string> small_file(const fs::path& file) {
   std::error_code problem;
   const std::uintmax_t size = fs::file_size(file, problem);
-  if (problem || size > largest_tree) return std::nullopt;
+  if (problem || size > max_tree) return std::nullopt;
   std::ifstream in(file, std::ios::binary);
   std::string text(static_cast<std::size_t>(size), '\0');
   if (!in.read(text.data(), static_cast<std::streamsize>(size))) return std::nullopt;

@@ -21,26 +21,26 @@ class Problems {
 
 // Larger than anything that exists, small enough that no product of two of them leaves 64 bits and no
 // activation row leaves 32.
-constexpr int most_features = 1 << 22;
-constexpr int most_positions = 1 << 24;
+constexpr int max_features = 1 << 22;
+constexpr int max_positions = 1 << 24;
 
 void check(Problems& problems, const AttentionSpec& a, std::size_t layer) {
   problems.unless(a.heads % a.kv_heads == 0,
                   "layer {}: {} attention heads are not a multiple of {} key/value heads", layer, a.heads,
                   a.kv_heads);
   const auto features = (static_cast<std::int64_t>(a.heads) + 2 * std::int64_t{a.kv_heads}) * a.head_dim;
-  problems.unless(features <= most_features, "layer {}: {} heads of {} are too many features", layer, a.heads,
+  problems.unless(features <= max_features, "layer {}: {} heads of {} are too many features", layer, a.heads,
                   a.head_dim);
   problems.unless(std::isfinite(a.scale), "layer {}: the attention scale is not finite", layer);
 }
 
 void check(Problems& problems, const DenseMlp& mlp, std::size_t layer) {
-  problems.unless(mlp.hidden <= most_features, "layer {}: an MLP of {} features is too large", layer,
+  problems.unless(mlp.hidden <= max_features, "layer {}: an MLP of {} features is too large", layer,
                   mlp.hidden);
 }
 
 void check(Problems& problems, const MoeMlp& mlp, std::size_t layer) {
-  problems.unless(mlp.hidden <= most_features, "layer {}: experts of {} features are too large", layer,
+  problems.unless(mlp.hidden <= max_features, "layer {}: experts of {} features are too large", layer,
                   mlp.hidden);
   problems.unless(mlp.experts <= 65536, "layer {}: {} experts are too many", layer, mlp.experts);
   problems.unless(mlp.active <= mlp.experts, "layer {}: {} of {} experts cannot be active", layer, mlp.active,
@@ -84,9 +84,9 @@ void check(Problems&, const LearnedPositions&, int) {}
 
 std::vector<std::string> spec_problems(const ModelSpec& spec) {
   Problems problems;
-  problems.unless(spec.width <= most_features, "a width of {} is too large", spec.width);
+  problems.unless(spec.width <= max_features, "a width of {} is too large", spec.width);
   problems.unless(spec.vocab <= 1 << 24, "a vocabulary of {} is too large", spec.vocab);
-  problems.unless(spec.context <= most_positions, "a context of {} is too long", spec.context);
+  problems.unless(spec.context <= max_positions, "a context of {} is too long", spec.context);
   problems.unless(spec.norm_epsilon >= 0.0f && spec.norm_epsilon < 1.0f,
                   "a norm epsilon of {} makes no sense", spec.norm_epsilon);
   problems.unless(!(spec.tied_head && spec.head_bias), "a tied head with a bias is not supported");

@@ -106,9 +106,9 @@ void require_same_model(const OutgoingGguf& file, const ModelSpec& original, std
             fmt::format("the exported tensors are those a loader asks for: {}", fmt::join(problems, ", ")));
   }
   if (problems.empty()) return;
-  constexpr std::size_t most_shown = 6;
-  const bool more = problems.size() > most_shown;
-  if (more) problems.resize(most_shown);
+  constexpr std::size_t max_shown = 6;
+  const bool more = problems.size() > max_shown;
+  if (more) problems.resize(max_shown);
   fail(ErrorKind::unsupported, fmt::format("{}: a GGUF file cannot say all of this model", origin),
        {.why = fmt::format("its keys have no words for {}{}", fmt::join(problems, ", "), more ? ", …" : ""),
         .next = "use the model as it is: Inferno reads it without conversion"});

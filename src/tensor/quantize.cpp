@@ -11,8 +11,8 @@
 namespace inferno {
 namespace {
 
-constexpr float largest_f16 = 65504.0f;
-constexpr float largest_bf16 = 0x1.FEp127f;
+constexpr float max_f16 = 65504.0f;
+constexpr float max_bf16 = 0x1.FEp127f;
 
 // Ties to even, for the small numbers that codes are: beside this sum a float's last place is 1.
 int nearest(float value) {
@@ -63,12 +63,12 @@ template <class B>
 concept Writable = requires(B block, const float* x) { fill(block, x); };
 
 float largest_magnitude(WeightFormat format) {
-  if (format == WeightFormat::f16) return largest_f16;
-  if (format == WeightFormat::bf16) return largest_bf16;
-  if (format == WeightFormat::q8_0) return largest_f16 * 127.0f;
-  if (format == WeightFormat::q4_0) return largest_f16 * 8.0f;
+  if (format == WeightFormat::f16) return max_f16;
+  if (format == WeightFormat::bf16) return max_bf16;
+  if (format == WeightFormat::q8_0) return max_f16 * 127.0f;
+  if (format == WeightFormat::q4_0) return max_f16 * 8.0f;
   // Scales of the whole block are at most the largest value divided by 63.
-  if (format == WeightFormat::q4_k || format == WeightFormat::q6_k) return largest_f16 * 60.0f;
+  if (format == WeightFormat::q4_k || format == WeightFormat::q6_k) return max_f16 * 60.0f;
   return std::numeric_limits<float>::max();
 }
 

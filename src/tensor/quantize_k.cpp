@@ -31,11 +31,11 @@ struct Affine {
   float offset = 0.0f;  // never negative: the format subtracts it
 };
 
-constexpr float most_code = 15.0f;
+constexpr float max_code = 15.0f;
 constexpr int group_of_4 = 32;
 
 float code_of(float x, const Affine& affine, float inverse) {
-  return whole(std::clamp((x + affine.offset) * inverse, 0.0f, most_code));
+  return whole(std::clamp((x + affine.offset) * inverse, 0.0f, max_code));
 }
 
 // The search runs through each group some forty times, four values at a time: compilers do not find that by
@@ -63,7 +63,7 @@ Four whole_within(Four value, float least, float most) {
 }
 
 Four codes_of(Four x, const Affine& affine, float inverse) {
-  return whole_within((x + affine.offset) * inverse, 0.0f, most_code);
+  return whole_within((x + affine.offset) * inverse, 0.0f, max_code);
 }
 
 struct Weighted {
@@ -113,10 +113,10 @@ Affine best_affine(std::span<const float> x) {
   for (const float value : x) squares += value * value;
   const float typical = std::sqrt(squares / static_cast<float>(x.size()));
   for (std::size_t i = 0; i < x.size(); ++i) group.weight[i] = typical + std::abs(x[i]);
-  Affine best = {(high - least) / most_code, -least};
+  Affine best = {(high - least) / max_code, -least};
   float smallest = group.error(best);
   for (int step = 0; step <= 20; ++step) {
-    const float codes = most_code - 1.0f + 0.1f * static_cast<float>(step);
+    const float codes = max_code - 1.0f + 0.1f * static_cast<float>(step);
     const Affine line = group.fitted({(high - least) / codes, -least});
     if (!(line.step > 0.0f)) continue;
     if (const float error = group.error(line); error < smallest) {
@@ -179,20 +179,20 @@ void fill(blocks::Q4_K& block, const float* x) {
   constexpr int groups = blocks::Q4_K::elements / group_of_4;
   block = {};
   std::array<Affine, groups> wanted;
-  float most_step = 0.0f, most_offset = 0.0f;
+  float max_step = 0.0f, max_offset = 0.0f;
   for (std::size_t group = 0; group < groups; ++group) {
     wanted[group] = best_affine(std::span(x + group * group_of_4, group_of_4));
-    most_step = std::max(most_step, wanted[group].step);
-    most_offset = std::max(most_offset, wanted[group].offset);
+    max_step = std::max(max_step, wanted[group].step);
+    max_offset = std::max(max_offset, wanted[group].offset);
   }
-  block.scale = float_to_f16(most_step / 63.0f);
-  block.minimum = float_to_f16(most_offset / 63.0f);
+  block.scale = float_to_f16(max_step / 63.0f);
+  block.minimum = float_to_f16(max_offset / 63.0f);
   const auto share = [](float part, float most) {
     return most > 0.0f ? std::min(63, nearest(63.0f * (part / most))) : 0;
   };
   for (int group = 0; group < groups; ++group) {
     const Affine& want = wanted[static_cast<std::size_t>(group)];
-    set_scale(block.groups, group, share(want.step, most_step), share(want.offset, most_offset));
+    set_scale(block.groups, group, share(want.step, max_step), share(want.offset, max_offset));
   }
   for (int i = 0; i < blocks::Q4_K::elements; ++i) {
     const int group = i / group_of_4;

@@ -17,7 +17,7 @@
 namespace inferno {
 namespace {
 
-constexpr std::uint64_t largest_file = 128ULL << 20;
+constexpr std::uint64_t max_file = 128ULL << 20;
 constexpr std::string_view word_start = "▁";
 
 constexpr std::string_view way_out =
@@ -244,7 +244,7 @@ void fill_special(ExportedVocabulary& to, const Tokenizer& original) {
 ExportedVocabulary export_vocabulary(const std::filesystem::path& model, int size) {
   const std::unique_ptr<Tokenizer> original = load_tokenizer(model);
   const std::filesystem::path path = model / "tokenizer.json";
-  const JsonDocument document(read_text_file(path, largest_file), path.string());
+  const JsonDocument document(read_text_file(path, max_file), path.string());
   ExportedVocabulary out;
   out.vocabulary.file = path.string();
   const JsonValue root = document.root();

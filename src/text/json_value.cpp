@@ -27,7 +27,7 @@ std::string_view kind_of(const rapidjson::Value& value) {
 
 // Real files nest a handful of levels and hold about two million values; every value costs memory.
 constexpr int deepest = 64;
-constexpr std::size_t most_values = 6'000'000;
+constexpr std::size_t max_values = 6'000'000;
 
 // Passes the parser's events on to the document, and ends the parse at the limits.
 class Limited {
@@ -63,7 +63,7 @@ class Limited {
   // NOLINTEND(readability-identifier-naming)
 
  private:
-  bool counts() { return ++values_ <= most_values; }
+  bool counts() { return ++values_ <= max_values; }
   rapidjson::Document& to_;
   int depth_ = 0;
   std::size_t values_ = 0;
@@ -173,7 +173,7 @@ JsonDocument::JsonDocument(std::string text, std::string_view name) : name_(name
   document_.Populate(build);
   if (reader.HasParseError()) {
     const bool limit = reader.GetParseErrorCode() == rapidjson::kParseErrorTermination;
-    const std::string why = limit ? fmt::format("more than {} levels or {} values", deepest, most_values)
+    const std::string why = limit ? fmt::format("more than {} levels or {} values", deepest, max_values)
                                   : rapidjson::GetParseError_En(reader.GetParseErrorCode());
     fail(ErrorKind::corrupt,
          fmt::format("{}: not acceptable JSON at offset {}: {}", name, reader.GetErrorOffset(), why));

@@ -13,7 +13,7 @@ namespace inferno {
 namespace {
 
 // A replacement may make a text longer, but a few bytes must not become gigabytes.
-constexpr std::size_t most_growth = 16;
+constexpr std::size_t max_growth = 16;
 constexpr std::size_t always_allowed = 1 << 16;
 
 // Calls `change(out, code)` for every character.
@@ -60,7 +60,7 @@ class Apply {
       : text_(std::move(text)),
         scratch_(scratch),
         where_(where),
-        most_(text_.size() * most_growth + always_allowed) {}
+        most_(text_.size() * max_growth + always_allowed) {}
 
   void operator()(const normalize::ToForm& step) { text_ = to_form(text_, step.form); }
   void operator()(const normalize::Prepend& step) {
@@ -105,7 +105,7 @@ class Apply {
   void add(std::string& out, std::string_view more) const {
     if (out.size() + more.size() > most_) {
       fail(ErrorKind::unsupported,
-           fmt::format("{}: a replacement makes the text more than {} times longer", where_, most_growth));
+           fmt::format("{}: a replacement makes the text more than {} times longer", where_, max_growth));
     }
     out += more;
   }

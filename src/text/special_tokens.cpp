@@ -14,11 +14,11 @@
 namespace inferno {
 namespace {
 
-constexpr std::uint64_t largest_file = 16ULL << 20;
+constexpr std::uint64_t max_file = 16ULL << 20;
 
 std::unique_ptr<JsonDocument> open_json(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path)) return nullptr;
-  return std::make_unique<JsonDocument>(read_text_file(path, largest_file), path.string());
+  return std::make_unique<JsonDocument>(read_text_file(path, max_file), path.string());
 }
 
 // "</s>" or {"content": "</s>", …}

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::string_view word_start = "▁";
 constexpr std::size_t longest_spm_piece = 256;  // every way to cut a piece in two is tried
-constexpr std::size_t most_text = 256 << 20;    // bytes of all tokens; real ones have three megabytes
+constexpr std::size_t max_text = 256 << 20;     // bytes of all tokens; real ones have three megabytes
 
 GgufTokenType type_of(const GgufVocabulary& vocabulary, std::size_t index) {
   if (vocabulary.token_types.empty()) return GgufTokenType::normal;
@@ -51,9 +51,9 @@ void check(const GgufVocabulary& vocabulary) {
   }
   std::size_t bytes = 0;
   for (const std::string& token : vocabulary.tokens) bytes += token.size();
-  if (bytes > most_text) {
+  if (bytes > max_text) {
     fail(ErrorKind::unsupported,
-         fmt::format("{}: tokens of {} bytes, at most {} are accepted", vocabulary.file, bytes, most_text));
+         fmt::format("{}: tokens of {} bytes, at most {} are accepted", vocabulary.file, bytes, max_text));
   }
   check_count(vocabulary, vocabulary.scores.size(), "scores");
   check_count(vocabulary, vocabulary.token_types.size(), "token_type");

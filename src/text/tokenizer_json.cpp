@@ -12,7 +12,7 @@
 namespace inferno {
 namespace {
 
-constexpr std::uint64_t largest_file = 128ULL << 20;  // real ones reach 35 MB
+constexpr std::uint64_t max_file = 128ULL << 20;  // real ones reach 35 MB
 
 Decoder decoder_of(const JsonValue& root) {
   if (const auto json = root.find("decoder")) return read_decoder(*json);
@@ -93,7 +93,7 @@ std::unique_ptr<Tokenizer> parse_tokenizer(std::string tokenizer_json, std::stri
 
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& model) {
   if (!std::filesystem::is_directory(model))
-    return parse_tokenizer(read_text_file(model, largest_file), model.string());
+    return parse_tokenizer(read_text_file(model, max_file), model.string());
   const std::filesystem::path path = model / "tokenizer.json";
   if (!std::filesystem::exists(path)) {
     const bool sentencepiece = std::filesystem::exists(model / "tokenizer.model");
@@ -102,7 +102,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& model) {
         {.why = sentencepiece ? "tokenizer.model alone (a sentencepiece file) is not supported" : "",
          .next = "download tokenizer.json of this model, or use a GGUF file, which contains its vocabulary"});
   }
-  const JsonDocument document(read_text_file(path, largest_file), path.string());
+  const JsonDocument document(read_text_file(path, max_file), path.string());
   return assemble(read_parts(document.root().object(), read_settings(model)));
 }
 

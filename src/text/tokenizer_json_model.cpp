@@ -16,11 +16,11 @@ namespace inferno {
 namespace {
 
 // Ids may have holes, but a table must not be much larger than the file that asked for it.
-constexpr std::int64_t most_ids(std::size_t tokens) {
+constexpr std::int64_t max_ids(std::size_t tokens) {
   return static_cast<std::int64_t>(tokens) * 4 + 65536;
 }
-constexpr std::int64_t largest_id = 1 << 24;
-constexpr std::size_t most_added_tokens = 100'000;  // real files have some thousand
+constexpr std::int64_t max_id = 1 << 24;
+constexpr std::size_t max_added_tokens = 100'000;  // real files have some thousand
 
 bool has_piece(const JsonValue& vocab, const std::string& text, TokenId& id) {
   if (!vocab.raw().IsObject()) return false;
@@ -38,9 +38,9 @@ std::vector<AddedToken> read_added_tokens(const JsonValue& root, const SpecialTo
     if (!token.content.empty() && seen.insert(token.content).second) added.push_back(std::move(token));
   };
   if (const auto list = root.find("added_tokens")) {
-    if (list->size() > most_added_tokens) {
+    if (list->size() > max_added_tokens) {
       fail(ErrorKind::unsupported, fmt::format("{}: {} of them, at most {} are accepted", list->where(),
-                                               list->size(), most_added_tokens));
+                                               list->size(), max_added_tokens));
     }
     for (std::size_t i = 0; i < list->size(); ++i) {
       const JsonValue entry = (*list)[i];
@@ -66,7 +66,7 @@ std::unordered_set<TokenId> control_ids(const std::vector<AddedToken>& added) {
 }
 
 void check_id(std::int64_t id, std::size_t tokens, std::string_view piece, std::string_view where) {
-  if (id < 0 || id >= most_ids(tokens)) {
+  if (id < 0 || id >= max_ids(tokens)) {
     fail(ErrorKind::corrupt,
          fmt::format("{}: {} has id {}, which {} tokens cannot reach", where, shown(piece), id, tokens));
   }
@@ -298,7 +298,7 @@ AddedToken read_added_token(const JsonValue& json, TokenId id) {
 
 TokenId read_token_id(const JsonValue& json) {
   const std::int64_t id = json.integer();
-  if (id < 0 || id >= largest_id)
+  if (id < 0 || id >= max_id)
     fail(ErrorKind::corrupt, fmt::format("{}: {} is not a token id", json.where(), id));
   return static_cast<TokenId>(id);
 }

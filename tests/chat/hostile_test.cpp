@@ -95,7 +95,7 @@ TEST(HostileTemplates, BeyondTheWallBudgetAreRefused) {
 }
 
 // Of this process so far; sanitizers keep more than a program asks for.
-std::int64_t most_memory() {
+std::int64_t max_memory() {
 #ifdef __SANITIZE_ADDRESS__
   return 0;
 #else
@@ -112,7 +112,7 @@ TEST(HostileTemplates, WithEveryBudgetAtItsDefaultEndSoonAndSmall) {
       const Refusal refusal = refusal_of(seed.source, {});
       EXPECT_NE(refusal.message, "rendered") << seed.source.substr(0, 200);
       EXPECT_LT(refusal.took, std::chrono::seconds(5)) << seed.source.substr(0, 200);
-      ASSERT_LT(most_memory(), std::int64_t{512} << 20) << seed.source.substr(0, 200);
+      ASSERT_LT(max_memory(), std::int64_t{512} << 20) << seed.source.substr(0, 200);
     }
   }
 }

@@ -11,7 +11,7 @@ TEST(Ahead, OneStepIsUnderWayWhileAnotherIsRead) {
   const auto engine = make_engine({});
   const Answer answer = generate(*engine, greedy({1, 2, 3}, 20));
   EXPECT_EQ(answer.tokens.size(), 20u);
-  EXPECT_EQ(most_draws_under_way(), 2);
+  EXPECT_EQ(max_draws_under_way(), 2);
 }
 
 // An answer whose end is known ahead costs no step in vain.

@@ -11,9 +11,9 @@
 namespace inferno {
 namespace {
 
-constexpr double most_seconds = 2.0;
+constexpr double max_seconds = 2.0;
 constexpr std::size_t small_constant = std::size_t{1} << 20;
-constexpr std::size_t most_reported = 10;
+constexpr std::size_t max_reported = 10;
 
 bool is_expected(ErrorKind kind) {
   return kind == ErrorKind::corrupt || kind == ErrorKind::unsupported || kind == ErrorKind::not_found ||
@@ -38,7 +38,7 @@ std::string broken_by_error(const Error& error, std::string_view name) {
 }
 
 std::string broken_by_cost(const HostileFile& file, double seconds, const allocations::Cost& cost) {
-  if (seconds > most_seconds) return fmt::format("took {:.1f} s", seconds);
+  if (seconds > max_seconds) return fmt::format("took {:.1f} s", seconds);
   if (cost.largest > file.bytes + small_constant)
     return fmt::format("allocated {} bytes at once", cost.largest);
   if (cost.peak > 16 * file.bytes + 2 * small_constant) return fmt::format("needed {} bytes", cost.peak);
@@ -80,7 +80,7 @@ void Sweep::add(const std::string& variant, const HostileFile& file) {
   const Verdict verdict = judge(file);
   ++(verdict.refused ? refused_ : loaded_);
   if (verdict.broken.empty()) return;
-  if (++broken_ <= most_reported) {
+  if (++broken_ <= max_reported) {
     report_ += fmt::format("\n  {}: {} ({})", variant, verdict.broken, verdict.message);
   }
 }

@@ -19,7 +19,7 @@ struct Case {
   WeightFormat format = WeightFormat::bf16, router = WeightFormat::bf16;
   int width = 256, before = 512, tokens = 1;
   bool split_gate_up = false;  // two parts of `hidden` rows instead of one of twice as many
-  double least_share = 0.0;    // of every chosen expert, so that none can be missed
+  double min_share = 0.0;      // of every chosen expert, so that none can be missed
 };
 
 class Scene {
@@ -48,7 +48,7 @@ class Scene {
       residual_ = random_matrix(c.tokens, c.width, 1.0, seed++);
       device.upload(in_, device.activations());
       device.upload(residual_, DType::f32);
-    } while (smallest_margin() < 0.1 || smallest_share() < c.least_share);
+    } while (smallest_margin() < 0.1 || smallest_share() < c.min_share);
   }
 
   void expect_agreement() {
@@ -176,8 +176,8 @@ TEST_P(ManyExperts, AgreeWhereAnOddNumberIsChosen) {
   for (const WeightFormat format :
        {WeightFormat::bf16, WeightFormat::f16, WeightFormat::mxfp4, WeightFormat::q8_0, WeightFormat::q4_k}) {
     SCOPED_TRACE(name_of(format));
-    Scene(device, {.spec = spec(8, 3, 256), .format = format, .least_share = 0.08}).expect_agreement();
-    Scene(device, {.spec = spec(33, 5, 256), .format = format, .least_share = 0.08}).expect_agreement();
+    Scene(device, {.spec = spec(8, 3, 256), .format = format, .min_share = 0.08}).expect_agreement();
+    Scene(device, {.spec = spec(33, 5, 256), .format = format, .min_share = 0.08}).expect_agreement();
     Scene(device, {.spec = spec(4, 1, 256), .format = format}).expect_agreement();
   }
 }

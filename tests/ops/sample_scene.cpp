@@ -11,7 +11,7 @@ namespace {
 
 using reference::SampleCase;
 
-constexpr int most_alternatives = 20;
+constexpr int max_alternatives = 20;
 
 template <class Record>
 Matrix as_matrix(Device& device, const std::vector<Record>& records) {
@@ -23,7 +23,7 @@ Matrix as_matrix(Device& device, const std::vector<Record>& records) {
 
 std::vector<SampleResult> read(Device& device, Matrix out) {
   const std::vector<std::byte> bytes = device.bytes(out);
-  const std::size_t stride = static_cast<std::size_t>(sample_columns(most_alternatives)) * 4;
+  const std::size_t stride = static_cast<std::size_t>(sample_columns(max_alternatives)) * 4;
   std::vector<SampleResult> results(static_cast<std::size_t>(out.rows));
   for (std::size_t r = 0; r < results.size(); ++r) {
     std::memcpy(&results[r].head, bytes.data() + r * stride, sizeof(SampleHead));
@@ -61,7 +61,7 @@ std::vector<SampleResult> run_samples(Device& device, const std::vector<SampleCa
     rows.back().allowed = append(cases[i].allowed);
   }
   lists.push_back({});  // never an empty upload
-  const Matrix out = device.poisoned(logits.rows, sample_columns(most_alternatives), DType::i32);
+  const Matrix out = device.poisoned(logits.rows, sample_columns(max_alternatives), DType::i32);
   const Matrix tokens = device.poisoned(logits.rows, 1, DType::i32);
   device.backend().sample(out, device.upload(logits, DType::f32),
                           {as_matrix(device, rows), as_matrix(device, lists), tokens});

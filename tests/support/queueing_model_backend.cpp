@@ -15,7 +15,7 @@
 namespace inferno::testing {
 namespace {
 
-std::atomic<int> most_under_way = 0;
+std::atomic<int> max_under_way = 0;
 
 class QueueingBackend final : public ForwardingBackend {
  public:
@@ -37,12 +37,12 @@ class QueueingBackend final : public ForwardingBackend {
     instead.data = hidden_[memory].data() + offset;
     inner().sample(instead, logits, inputs);
     results_.push_back({next_mark_, out, std::vector(instead.data, instead.data + out.bytes())});
-    most_under_way = std::max(most_under_way.load(), static_cast<int>(results_.size()));
+    max_under_way = std::max(max_under_way.load(), static_cast<int>(results_.size()));
     scribble();
   }
   std::uint64_t mark() override { return next_mark_++; }
   void wait_for(std::uint64_t mark) override {
-    expects(mark < next_mark_ && next_mark_ - mark <= most_marks, "the mark is remembered");
+    expects(mark < next_mark_ && next_mark_ - mark <= max_marks, "the mark is remembered");
     for (; !results_.empty() && results_.front().mark <= mark; results_.pop_front()) {
       std::memcpy(results_.front().to.data, results_.front().bytes.data(), results_.front().bytes.size());
     }
@@ -77,8 +77,8 @@ std::unique_ptr<Backend> make_queueing_backend(int threads) {
 
 }  // namespace
 
-int most_draws_under_way() {
-  return most_under_way.load();
+int max_draws_under_way() {
+  return max_under_way.load();
 }
 
 const ModelBackend& model_backend() {

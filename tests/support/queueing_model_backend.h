@@ -4,6 +4,6 @@
 namespace inferno::testing {
 
 // How many steps' draws were queued and not waited for at most, so far.
-int most_draws_under_way();
+int max_draws_under_way();
 
 }  // namespace inferno::testing

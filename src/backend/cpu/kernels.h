@@ -25,11 +25,11 @@ struct IntegerTile {
   const float* sums16 = nullptr;        // [cols / 16, width]
   const float* sums32 = nullptr;        // [cols / 32, width]
   // The same numbers as 256 * high + low, four columns in the order 0 2 1 3, and -128 times the sum of 32
-  // columns. Only for tiles of at most most_byte_tokens tokens.
+  // columns. Only for tiles of at most max_byte_tokens tokens.
   const std::int32_t *low = nullptr, *high = nullptr;  // [cols / 4, width]
   const std::int32_t* offsets = nullptr;               // [cols / 32, width]
 };
-inline constexpr int most_byte_tokens = 2;
+inline constexpr int max_byte_tokens = 2;
 
 inline constexpr int columns_together =
     1024;  // a multiple of every block: products of floats add up in such runs

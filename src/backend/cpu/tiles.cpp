@@ -21,7 +21,7 @@ struct IntegerShape {
     sums16 = scales + aligned(elements / 32);
     sums32 = sums16 + aligned(elements / 16);
     low = sums32 + aligned(elements / 32);
-    const std::size_t in_bytes = width <= most_byte_tokens ? elements : 0;
+    const std::size_t in_bytes = width <= max_byte_tokens ? elements : 0;
     high = low + aligned(in_bytes / 4);
     offsets = high + aligned(in_bytes / 4);
     end = offsets + aligned(in_bytes / 32);

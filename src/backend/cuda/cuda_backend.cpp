@@ -21,7 +21,7 @@ namespace inferno {
 namespace cuda {
 namespace {
 
-constexpr int most_head_dim = 256, most_experts = 4096;
+constexpr int max_head_dim = 256, max_experts = 4096;
 constexpr std::size_t partial_floats = std::size_t{4} << 20, ticket_count = std::size_t{1} << 16;
 
 CudaBuild this_build() {
@@ -46,7 +46,7 @@ class Stream {
     queue_.shared_limit = static_cast<int>(properties.sharedMemPerBlockOptin);
     queue_.overlaps = properties.major >= 9;
     if (properties.major >= 9 && clusters) {
-      queue_.largest_cluster = largest_decode_cluster(queue_.multiprocessors, queue_.shared_limit);
+      queue_.max_cluster = max_decode_cluster(queue_.multiprocessors, queue_.shared_limit);
     }
     const std::vector<std::string> built_for = this_build().architectures;
     queue_.warp_groups = properties.major == 9 && std::ranges::find(built_for, "90a") != built_for.end();
@@ -228,21 +228,20 @@ std::optional<std::string> CudaBackend::refuses(const BlockSpec& block, WeightFo
     return fmt::format("{} query heads cannot share {} key heads of {} elements", attention.heads,
                        attention.kv_heads, attention.head_dim);
   }
-  if (attention.head_dim > most_head_dim) {
+  if (attention.head_dim > max_head_dim) {
     return fmt::format("heads of {} elements: the CUDA attention kernels take {} at most", attention.head_dim,
-                       most_head_dim);
+                       max_head_dim);
   }
   if (const auto* moe = std::get_if<MoeMlp>(&block.mlp)) {
     if (moe->active < 1 || moe->active > moe->experts) {
       return fmt::format("{} active of {} experts", moe->active, moe->experts);
     }
-    if (moe->active > most_active_experts) {
+    if (moe->active > max_active_experts) {
       return fmt::format("{} active experts: the CUDA kernels choose {} at most", moe->active,
-                         most_active_experts);
+                         max_active_experts);
     }
-    if (moe->experts > most_experts) {
-      return fmt::format("{} experts: the CUDA kernels sort tokens by {} at most", moe->experts,
-                         most_experts);
+    if (moe->experts > max_experts) {
+      return fmt::format("{} experts: the CUDA kernels sort tokens by {} at most", moe->experts, max_experts);
     }
   }
   return std::nullopt;

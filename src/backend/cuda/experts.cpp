@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t few_choices = 64;
 constexpr int plain_tokens = 8;
-constexpr int smallest_group = 8;
+constexpr int min_group = 8;
 // Choices for each expert: with more, gemm is faster, even where all weights must be decoded for it.
 constexpr int grouped_choices = 32, grouped_choices_decoded = 128;
 // ... and from here on decoding in registers, for which tokens are arranged first, is.
@@ -74,11 +74,11 @@ Products::Mixture Products::divide(Parts& parts, const MoeMlp& spec, int width, 
   const DType type = activations_;
   const std::int64_t choices = tokens * spec.active;
   const auto count = static_cast<std::size_t>(choices);
-  const int tiles = most_tiles(choices, spec.experts, smallest_group);
+  const int tiles = max_tiles(choices, spec.experts, min_group);
   const auto experts = static_cast<std::size_t>(spec.experts);
   Mixture out = {};
   out.choices = static_cast<std::int32_t>(choices);
-  out.tiles = most_tiles(choices, spec.experts, gemm_rows);
+  out.tiles = max_tiles(choices, spec.experts, gemm_rows);
   out.logits = parts.matrix(DType::f32, tokens, spec.experts);
   out.experts = parts.take<std::int32_t>(count);
   out.shares = parts.take<float>(count);
@@ -240,7 +240,7 @@ void Products::mix_grouped(const Target& to, Matrix in, const MoeMlp& spec, cons
                             .bias = bias_of(weights.gate_up),
                             .bias_stride = weights.gate_up.bias.cols,
                             .sorted = &mixture.sorted,
-                            .groups = most_tiles(mixture.choices, spec.experts, group),
+                            .groups = max_tiles(mixture.choices, spec.experts, group),
                             .group = group,
                             .gathers = true};
   grouped_gated(queue_, views(weights.gate_up), product, spec.activation);
@@ -265,7 +265,7 @@ void Products::mix_coded(const Target& to, Matrix in, const MoeMlp& spec, const 
                           .bias = bias_of(weights.gate_up),
                           .bias_stride = weights.gate_up.bias.cols,
                           .sorted = &mixture.sorted,
-                          .tiles = most_tiles(mixture.choices, spec.experts, coded_rows)};
+                          .tiles = max_tiles(mixture.choices, spec.experts, coded_rows)};
   coded_gated(queue_, views(weights.gate_up), product, spec.activation);
   product.out = mixture.mixed;
   product.in = mixture.hidden;

@@ -7,7 +7,7 @@
 namespace inferno::cuda {
 namespace {
 
-constexpr std::size_t most_graphs = 64;
+constexpr std::size_t max_graphs = 64;
 
 class Inside {
  public:
@@ -66,7 +66,7 @@ void GraphCache::replay(std::uint64_t key, const std::function<void()>& body) {
   entry->second.last_use = ++uses_;
   if (fresh) {
     body();
-    if (graphs_.size() > most_graphs) forget_oldest();
+    if (graphs_.size() > max_graphs) forget_oldest();
     return;
   }
   if (entry->second.graph == nullptr) entry->second.graph = record(body);

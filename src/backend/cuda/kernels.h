@@ -82,9 +82,9 @@ constexpr int attend_most_splits = 32;
 void attend_rows(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall& call,
                  const AttendScratch& scratch);
 // One new token for each sequence, its rotation included: only what takes_decode() accepts. Where
-// Queue::largest_cluster is 1 the stretches' results meet in `scratch`.
+// Queue::max_cluster is 1 the stretches' results meet in `scratch`.
 // Blocks, on the current device, which must know clusters.
-int largest_decode_cluster(int multiprocessors, int shared_limit);
+int max_decode_cluster(int multiprocessors, int shared_limit);
 bool takes_decode(const AttentionSpec& spec, Matrix rope_table, const StepInputs& step, DType cache);
 void attend_decode(const Queue& queue, Matrix out, Matrix qkv, Matrix rope_table, const AttentionCall& call,
                    const AttendScratch& scratch);
@@ -144,7 +144,7 @@ struct Sorted {
 };
 constexpr int gemm_rows = 128;
 // How many tiles of `rows` there can be, however choices fall.
-constexpr int most_tiles(std::int64_t choices, int experts, int rows) {
+constexpr int max_tiles(std::int64_t choices, int experts, int rows) {
   return static_cast<int>(std::min<std::int64_t>(choices, choices / rows + experts));
 }
 // What gemm() reads as it is.
@@ -223,7 +223,7 @@ bool grouped_takes(const Queue& queue, const WeightView& weight, Matrix out);
 void grouped_linear(const Queue& queue, std::span<const WeightView> parts, const Product& product);
 
 // The largest logits of each row of f32 [tokens, experts], the lower expert first where they are equal.
-constexpr int most_active_experts = 32;
+constexpr int max_active_experts = 32;
 void route(const Queue& queue, std::int32_t* experts, float* shares, Matrix logits, const MoeMlp& spec);
 // The same from the rows that the router reads, which are also rounded to two bytes an element for what comes
 // next: to bf16, or to f16 under a factor for each row, a power of two.
@@ -239,7 +239,7 @@ void route_rows(const Queue& queue, const RoutedRows& rows, const WeightView& ro
 // The same for many tokens, without the rounded rows: narrow and factors are not touched.
 bool route_takes_many(const WeightView& router, Matrix in);
 void route_many(const Queue& queue, const RoutedRows& rows, const WeightView& router, const MoeMlp& spec);
-// The places of one tile, at most; there are most_tiles() of them. In order of experts, or the largest first,
+// The places of one tile, at most; there are max_tiles() of them. In order of experts, or the largest first,
 // by quarters: blocks that take one after another then end together.
 struct TileOrder {
   int rows = gemm_rows;

@@ -20,7 +20,7 @@ constexpr int generic_tokens = 15;  // decoding a whole weight for fewer would c
 enum class Few { none, gemv, grouped };
 
 // Elsewhere than on Hopper shared memory is smaller, and what is faster there has not been measured.
-int least_grouped(const Queue& queue) {
+int min_grouped(const Queue& queue) {
   return queue.warp_groups ? 2 : gemv_most_tokens + 1;
 }
 
@@ -29,7 +29,7 @@ int least_grouped(const Queue& queue) {
 Few few_for(const Queue& queue, const WeightView& weight, Matrix out, Matrix in) {
   if (in.dtype != DType::bf16) return Few::none;
   const bool fills = weight.format == WeightFormat::bf16 && weight.rows >= gemm_rows * queue.multiprocessors;
-  const bool grouped = out.rows >= least_grouped(queue) && out.rows <= (fills ? one_group : grouped_most);
+  const bool grouped = out.rows >= min_grouped(queue) && out.rows <= (fills ? one_group : grouped_most);
   if (grouped && grouped_takes(queue, weight, out)) return Few::grouped;
   if (fills && out.rows > one_group && queue.warp_groups) return Few::none;
   return out.rows <= gemv_tokens && has_gemv(weight) ? Few::gemv : Few::none;
@@ -147,7 +147,7 @@ std::string product_name(const Queue& queue, WeightFormat format, int tokens, DT
       .format = format, .layout = fast_layout(format), .rows = 256, .cols = 256, .rows_between = 256};
   if (tokens == 1 && has_stream(queue, typical, 1)) return fmt::format("stream_{}, bf16", name_of(format));
   const Matrix out = {nullptr, DType::f32, tokens, typical.rows};
-  if (tokens >= least_grouped(queue) && tokens <= grouped_most && grouped_takes(queue, typical, out)) {
+  if (tokens >= min_grouped(queue) && tokens <= grouped_most && grouped_takes(queue, typical, out)) {
     return fmt::format("grouped_{}, bf16", name_of(format));
   }
   if (tokens <= gemv_tokens && has_gemv(typical)) return fmt::format("gemv_{}, bf16", name_of(format));

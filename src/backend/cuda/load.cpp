@@ -14,7 +14,7 @@ namespace {
 // Larger pieces are no faster, and smaller ones spend their time in calls.
 constexpr std::size_t piece_bytes = std::size_t{4} << 20;
 // Beyond these the readers only share the memory's bandwidth.
-constexpr int most_threads = 16;
+constexpr int max_threads = 16;
 // Besides one for each reader: on their way to the device, or waiting for it.
 constexpr int slots_under_way = 4;
 
@@ -22,7 +22,7 @@ int reader_count(int wanted) {
   if (wanted > 0) return wanted;
   // Reading waits for memory, so both threads of a core are of use.
   const int cpus = static_cast<int>(std::thread::hardware_concurrency());
-  return std::clamp(std::min(cpus, 2 * usable_cores()), 1, most_threads);
+  return std::clamp(std::min(cpus, 2 * usable_cores()), 1, max_threads);
 }
 
 class Pinned {

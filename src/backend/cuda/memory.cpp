@@ -132,15 +132,15 @@ Marks::~Marks() {
 }
 
 std::uint64_t Marks::set() {
-  cudaEvent_t& event = events_[next_ % Backend::most_marks];
+  cudaEvent_t& event = events_[next_ % Backend::max_marks];
   if (event == nullptr) check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
   check(cudaEventRecord(event, stream_));
   return next_++;
 }
 
 void Marks::wait_for(std::uint64_t mark) const {
-  expects(mark < next_ && next_ - mark <= Backend::most_marks, "only the latest marks are remembered");
-  check(cudaEventSynchronize(events_[mark % Backend::most_marks]));
+  expects(mark < next_ && next_ - mark <= Backend::max_marks, "only the latest marks are remembered");
+  check(cudaEventSynchronize(events_[mark % Backend::max_marks]));
 }
 
 }  // namespace inferno::cuda

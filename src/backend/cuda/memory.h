@@ -112,7 +112,7 @@ class Marks {
 
  private:
   cudaStream_t stream_;
-  cudaEvent_t events_[Backend::most_marks] = {};
+  cudaEvent_t events_[Backend::max_marks] = {};
   std::uint64_t next_ = 0;
 };
 

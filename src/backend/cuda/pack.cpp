@@ -11,7 +11,7 @@
 namespace inferno::cuda {
 namespace {
 
-constexpr std::size_t most_expanded = std::size_t{512} << 20;
+constexpr std::size_t max_expanded = std::size_t{512} << 20;
 
 // Q6_K's parts are also as many bytes as its blocks; split, every row begins where 16 can be read.
 std::int64_t stored_row(WeightFormat format, std::int32_t cols) {
@@ -64,7 +64,7 @@ void Packer::allocate(Weight& weight, Layout layout) {
                                               tiles::tile_bytes(WeightFormat::bf16, weight.cols));
     const std::size_t all = one * static_cast<std::size_t>(weight.count);
     const std::size_t least = weight.count > 1 ? one : 0;  // an expert is never cut
-    expanded_bytes_ = std::max({expanded_bytes_, std::min(all, most_expanded), least});
+    expanded_bytes_ = std::max({expanded_bytes_, std::min(all, max_expanded), least});
   }
 }
 

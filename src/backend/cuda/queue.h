@@ -10,7 +10,7 @@ struct Queue {
   int multiprocessors = 1;
   int shared_limit = 48 << 10;  // bytes of shared memory a block may ask for
   bool overlaps = false;        // a kernel may start while the one before it ends (Hopper and later)
-  int largest_cluster = 1;      // of attention, and so of all: largest_decode_cluster(); 1 before Hopper
+  int max_cluster = 1;          // of attention, and so of all: max_decode_cluster(); 1 before Hopper
   bool warp_groups = false;     // wgmma: on Hopper, in a build for sm_90a
 };
 

@@ -7,7 +7,7 @@
 namespace inferno::cuda {
 namespace {
 
-constexpr int most_blocks = 1024;
+constexpr int max_blocks = 1024;
 
 }  // namespace
 
@@ -20,7 +20,7 @@ void SingleToken::reserve() {
 SingleToken::Room SingleToken::room() {
   const auto divide = [](Parts& parts) {
     Room out = {};
-    out.squares = parts.take<float>(most_blocks);
+    out.squares = parts.take<float>(max_blocks);
     out.router_sums = parts.take<std::int64_t>(stream_most_experts);
     out.shares = parts.take<float>(stream_most_active);
     out.chosen = parts.take<std::int32_t>(stream_most_active);
@@ -61,7 +61,7 @@ void SingleToken::drop_logits() {
 bool SingleToken::can_add(const AfterBranch& then, const Linear& weights, int vectors) const {
   return then.out.rows == 1 && then.norm->kind == NormKind::rms && !then.norm->bias &&
          weights.parts.size() == 1 && has_stream(queue_, view(*weights.parts.front()), vectors) &&
-         stream_blocks(queue_, then.out.cols) <= most_blocks;
+         stream_blocks(queue_, then.out.cols) <= max_blocks;
 }
 
 AddTo SingleToken::add_to(const AfterBranch& then) {

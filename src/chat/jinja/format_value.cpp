@@ -13,7 +13,7 @@
 namespace inferno::jinja {
 namespace {
 
-constexpr std::int64_t most_digits = 1000;
+constexpr std::int64_t max_digits = 1000;
 
 std::string group_digits(const std::string& digits, char separator, std::size_t every) {
   std::string grouped;
@@ -110,7 +110,7 @@ Text format_text(Meter& meter, const Text& text, const FormatSpec& spec) {
 }  // namespace
 
 Text format_value(Meter& meter, const Value& value, const FormatSpec& spec) {
-  if (spec.precision > most_digits) refuse(meter, "a format asks for more than 1000 digits");
+  if (spec.precision > max_digits) refuse(meter, "a format asks for more than 1000 digits");
   const bool as_text = spec.type == 's' || (value.get<bool>() != nullptr && spec.type == 0);
   if (value.is_string() || as_text) return format_text(meter, to_text(meter, value), spec);
   const bool float_type =

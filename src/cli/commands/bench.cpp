@@ -126,7 +126,7 @@ void add_half_of_bandwidth(BenchReport& report, Backend& backend) {
 }
 
 // A chunk large enough to be bound by arithmetic, small enough to leave memory for the rest.
-int most_tokens(const DeviceInfo& device) {
+int max_tokens(const DeviceInfo& device) {
   return device.kernels.starts_with("sm_") ? 2048 : 512;
 }
 
@@ -171,7 +171,7 @@ void run(const BenchOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   LoadedModel model = load_model(
       *checkpoint, *backend,
-      {.max_tokens = std::max(most_tokens(info), batch), .max_logit_rows = batch, .context = context});
+      {.max_tokens = std::max(max_tokens(info), batch), .max_logit_rows = batch, .context = context});
   report.load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   report.weight_bytes = model.report.weight_bytes;
   report.token_bytes = model.report.token_bytes;

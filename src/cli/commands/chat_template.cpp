@@ -18,7 +18,7 @@
 namespace inferno::command {
 namespace {
 
-constexpr std::uint64_t largest_conversation = std::uint64_t{64} << 20;
+constexpr std::uint64_t max_conversation = std::uint64_t{64} << 20;
 
 struct TemplateOptions {
   std::string model;
@@ -52,7 +52,7 @@ std::chrono::local_seconds parse_now(const std::string& given) {
 
 // The variables of apply_chat_template: those it always passes are there even when the file leaves them out.
 Json read_conversation(const std::string& path) {
-  Json conversation = parse_json(read_file(path, largest_conversation), path);
+  Json conversation = parse_json(read_file(path, max_conversation), path);
   if (!conversation.is_object() || !conversation.contains("messages")) {
     fail(ErrorKind::invalid_request, fmt::format("{}: expected an object with \"messages\"", path));
   }

@@ -21,7 +21,7 @@
 namespace inferno::command {
 namespace {
 
-constexpr std::uint64_t largest_prompt = std::uint64_t{64} << 20, largest_batch = std::uint64_t{1} << 30;
+constexpr std::uint64_t max_prompt = std::uint64_t{64} << 20, max_batch = std::uint64_t{1} << 30;
 constexpr int interrupted_code = 130;
 
 struct GenerateOptions {
@@ -42,7 +42,7 @@ std::string read_prompt(const GenerateOptions& options) {
   }
   if (options.has_argument && options.argument != "-") return options.argument;
   if (options.has_prompt) return options.prompt;
-  if (!options.file.empty()) return read_file(options.file, largest_prompt);
+  if (!options.file.empty()) return read_file(options.file, max_prompt);
   if (!options.has_argument && terminal::is_terminal(STDIN_FILENO)) {
     fail(ErrorKind::invalid_request, "no prompt given",
          {.why = {}, .next = "give it as argument, with -p, with -f FILE, or on standard input"});
@@ -119,8 +119,7 @@ void run_one(const GenerateOptions& options, const TextModel& model, const TextR
 }
 
 void run_batch_file(const GenerateOptions& options, const TextModel& model) {
-  const std::string text =
-      options.batch == "-" ? read_standard_input() : read_file(options.batch, largest_batch);
+  const std::string text = options.batch == "-" ? read_standard_input() : read_file(options.batch, max_batch);
   std::vector<BatchLine> lines =
       parse_batch(text, {.request = options.request, .chat = options.chat, .system = options.system});
   const Output output(options.output);

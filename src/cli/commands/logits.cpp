@@ -16,7 +16,7 @@
 namespace inferno::command {
 namespace {
 
-constexpr int chunk = 512, most_logit_rows = 64, most_sequences = chunk;
+constexpr int chunk = 512, max_logit_rows = 64, max_sequences = chunk;
 
 struct LogitsOptions {
   std::string model, tokens, tokens_file, output;
@@ -27,8 +27,8 @@ struct LogitsOptions {
 };
 
 std::string read_tokens(const LogitsOptions& options) {
-  constexpr std::uint64_t most_bytes = 64u << 20;
-  return options.tokens_file.empty() ? options.tokens : read_file(options.tokens_file, most_bytes);
+  constexpr std::uint64_t max_bytes = 64u << 20;
+  return options.tokens_file.empty() ? options.tokens : read_file(options.tokens_file, max_bytes);
 }
 
 std::string origin_of(const LogitsOptions& options) {
@@ -47,9 +47,9 @@ std::vector<std::vector<TokenId>> read_lines(const LogitsOptions& options) {
     at = end + 1;
   }
   if (out.empty()) fail(ErrorKind::invalid_request, fmt::format("{}: no tokens", origin_of(options)));
-  if (out.size() > static_cast<std::size_t>(most_sequences)) {
+  if (out.size() > static_cast<std::size_t>(max_sequences)) {
     fail(ErrorKind::invalid_request,
-         fmt::format("{}: {} lines, expected at most {}", origin_of(options), out.size(), most_sequences));
+         fmt::format("{}: {} lines, expected at most {}", origin_of(options), out.size(), max_sequences));
   }
   return out;
 }
@@ -108,7 +108,7 @@ void run(const LogitsOptions& options) {
   const auto backend = make_backend(options.device);
   const LoadedModel model = load(options, *backend,
                                  {.max_tokens = std::min(count, chunk),
-                                  .max_logit_rows = std::min(rows, most_logit_rows),
+                                  .max_logit_rows = std::min(rows, max_logit_rows),
                                   .context = count});
   Runner runner(*model.decoder, *backend, count);
   std::vector<float> logits;

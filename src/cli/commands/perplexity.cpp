@@ -66,9 +66,9 @@ Score score(Runner& runner, std::span<const TokenId> tokens, int window, int voc
 }
 
 std::vector<TokenId> tokens_of(const PerplexityOptions& options) {
-  constexpr std::uint64_t most_bytes = 1u << 30;
+  constexpr std::uint64_t max_bytes = 1u << 30;
   const auto tokenizer = open_tokenizer(options.model);
-  std::vector<TokenId> tokens = tokenizer->encode_with_special(read_file(options.file, most_bytes));
+  std::vector<TokenId> tokens = tokenizer->encode_with_special(read_file(options.file, max_bytes));
   if (options.tokens > 0 && tokens.size() > static_cast<std::size_t>(options.tokens)) {
     tokens.resize(static_cast<std::size_t>(options.tokens));
   }
@@ -85,10 +85,10 @@ void run(const PerplexityOptions& options) {
   const auto checkpoint = open_checkpoint(options.model);
   const std::vector<TokenId> tokens = tokens_of(options);
   const auto backend = make_backend(options.device);
-  constexpr int most_logit_rows = 128;
+  constexpr int max_logit_rows = 128;
   LoadedModel model = load_model(*checkpoint, *backend,
                                  {.max_tokens = std::min(options.window, 512),
-                                  .max_logit_rows = std::min(options.window, most_logit_rows),
+                                  .max_logit_rows = std::min(options.window, max_logit_rows),
                                   .context = options.window});
   for (const std::string& note : model.report.notes) fmt::print(stderr, "note: {}\n", note);
   Runner runner(*model.decoder, *backend, options.window);

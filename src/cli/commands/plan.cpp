@@ -82,7 +82,7 @@ double bandwidth_of(Backend& backend) {
 }
 
 int usable_context(const RunPlan& plan) {
-  return std::min(plan.context, plan.most_context);
+  return std::min(plan.context, plan.max_context);
 }
 
 // Other versions of a model that would fit, the best first.
@@ -105,7 +105,7 @@ std::vector<std::string> smaller_versions(const PlanSource& source, const RunPla
 }
 
 std::string advice(const PlanSource& source, const RunPlan& plan) {
-  if (plan.most_context > 0) {
+  if (plan.max_context > 0) {
     std::string commands = source.remote ? fmt::format("inferno download {}\n", source.name) : "";
     const bool is_reduced = usable_context(plan) < plan.model_context;
     commands += fmt::format("inferno play {}{}", source.name,
@@ -138,7 +138,7 @@ Json as_json(const PlanSource& source, const RunPlan& plan, const DeviceInfo& de
                {"context", plan.context},
                {"batch", plan.batch},
                {"model_context", plan.model_context},
-               {"most_context", plan.most_context},
+               {"max_context", plan.max_context},
                {"fits", plan.fits()},
                {"device", device.name},
                {"available", plan.available},
@@ -177,18 +177,18 @@ void print_page(const PlanSource& source, const RunPlan& plan, const Json& facts
   line("total", human_size(plan.total()),
        fmt::format("{} has {} free", printable(facts["device"].get<std::string>()),
                    human_size(plan.available)));
-  if (plan.most_context == 0) {
+  if (plan.max_context == 0) {
     line("fits", "no",
          fmt::format("the weights and a first block of cache need more than the {} that are free",
                      human_size(plan.available)));
   } else if (!plan.fits()) {
-    line("fits", "partly", fmt::format("with a context of {} of {} tokens", plan.most_context, plan.context));
+    line("fits", "partly", fmt::format("with a context of {} of {} tokens", plan.max_context, plan.context));
   } else {
     line("fits", "yes",
-         plan.context < plan.model_context ? fmt::format("up to a context of {}", plan.most_context)
+         plan.context < plan.model_context ? fmt::format("up to a context of {}", plan.max_context)
                                            : "with its whole context");
   }
-  if (plan.most_context > 0) {
+  if (plan.max_context > 0) {
     line("speed", fmt::format("{:.0f} tok/s", facts["tokens_per_second"].get<double>()),
          fmt::format("expected for one sequence, {:.0f} with a full cache: a token reads {}, and {:.1f} GB/s "
                      "were measured",

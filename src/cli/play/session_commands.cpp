@@ -10,7 +10,7 @@
 namespace inferno::play {
 namespace {
 
-constexpr std::uint64_t largest_conversation = std::uint64_t{64} << 20;
+constexpr std::uint64_t max_conversation = std::uint64_t{64} << 20;
 
 // "name value with spaces" to both parts.
 std::pair<std::string, std::string> first_word(const std::string& text) {
@@ -168,7 +168,7 @@ void Session::save(const std::string& file) const {
 
 void Session::open(const std::string& file) {
   if (file.empty()) refuse("/open: no file given", "/open FILE");
-  talk_.open(parse_json(read_file(file, largest_conversation), file));
+  talk_.open(parse_json(read_file(file, max_conversation), file));
   console_.note(fmt::format("{} turns; the next message continues them", talk_.turns().size()));
 }
 

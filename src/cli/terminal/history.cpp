@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uintmax_t most_bytes = 4u << 20;  // of the file, from its end
+constexpr std::uintmax_t max_bytes = 4u << 20;  // of the file, from its end
 
 std::string escaped(std::string_view entry) {
   std::string out;
@@ -73,23 +73,23 @@ History::History(fs::path file) : file_(std::move(file)) {
   std::error_code status;
   const std::uintmax_t size = fs::file_size(*file_, status);
   std::string line;
-  if (!status && size > most_bytes) {
-    in.seekg(static_cast<std::streamoff>(size - most_bytes));
+  if (!status && size > max_bytes) {
+    in.seekg(static_cast<std::streamoff>(size - max_bytes));
     std::getline(in, line);  // probably half an entry
   }
   while (std::getline(in, line)) {
     if (!is_blank(line)) entries_.push_back(unescaped(line));
   }
-  if (entries_.size() <= most_entries) return;
-  const bool is_much_too_long = entries_.size() > 2 * most_entries;
-  entries_.erase(entries_.begin(), entries_.end() - static_cast<std::ptrdiff_t>(most_entries));
+  if (entries_.size() <= max_entries) return;
+  const bool is_much_too_long = entries_.size() > 2 * max_entries;
+  entries_.erase(entries_.begin(), entries_.end() - static_cast<std::ptrdiff_t>(max_entries));
   if (is_much_too_long) shorten_file();
 }
 
 bool History::add(const std::string& entry) {
   if (is_blank(entry) || (!entries_.empty() && entries_.back() == entry)) return true;
   entries_.push_back(entry);
-  if (entries_.size() > most_entries) entries_.erase(entries_.begin());
+  if (entries_.size() > max_entries) entries_.erase(entries_.begin());
   return append(entry);
 }
 

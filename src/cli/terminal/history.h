@@ -12,7 +12,7 @@ namespace inferno::terminal {
 
 class History {
  public:
-  static constexpr std::size_t most_entries = 1000;
+  static constexpr std::size_t max_entries = 1000;
 
   History() = default;
   // Reads the entries of a file, the oldest first; one that is not there is an empty history. Entries are

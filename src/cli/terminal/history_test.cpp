@@ -52,7 +52,7 @@ TEST_F(HistoryFile, StaysShort) {
     for (int entry = 0; entry < 5000; ++entry) out << "entry " << entry << "\n";
   }
   const History history(file_);
-  EXPECT_EQ(history.entries().size(), History::most_entries);
+  EXPECT_EQ(history.entries().size(), History::max_entries);
   EXPECT_EQ(history.entries().back(), "entry 4999");
   EXPECT_EQ(History(file_).entries(), history.entries());
   EXPECT_LT(fs::file_size(file_), 20'000u);

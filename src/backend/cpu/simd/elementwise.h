@@ -52,7 +52,7 @@ void store_bytes(const QuantizeCall& call, int g, typename M::Ints a, typename M
 // the scale NaN, so that it shows in the output; one that is zero but for noise becomes zero.
 template <class M>
 void quantize(const QuantizeCall& call) {
-  constexpr float largest_code = 32639.0f;
+  constexpr float max_code = 32639.0f;
   constexpr int infinity = 0x7F800000;
   for (int g = 0; g < call.cols / activation_group; ++g) {
     const float* in = call.in + g * activation_group;
@@ -61,8 +61,8 @@ void quantize(const QuantizeCall& call) {
         M::largest(M::larger(M::masked(M::as_ints(a), 0x7FFFFFFF), M::masked(M::as_ints(b), 0x7FFFFFFF)));
     const float top = __builtin_bit_cast(float, bits);
     const bool finite = bits < infinity;
-    const auto factor = M::floats(finite && top > 1e-30f ? largest_code / top : 0.0f);
-    const float scale = finite ? top / largest_code : __builtin_nanf("");
+    const auto factor = M::floats(finite && top > 1e-30f ? max_code / top : 0.0f);
+    const float scale = finite ? top / max_code : __builtin_nanf("");
     const auto zero = M::no_ints();
     const auto qa = finite ? M::rounded(M::times(a, factor)) : zero;
     const auto qb = finite ? M::rounded(M::times(b, factor)) : zero;
@@ -72,7 +72,7 @@ void quantize(const QuantizeCall& call) {
     call.sums16[(2 * g + 1) * call.width] = scale * sum_b;
     call.sums32[g * call.width] = scale * (sum_a + sum_b);
     if constexpr (MultipliesBytes<M>) {
-      if (call.width <= most_byte_tokens) store_bytes<M>(call, g, qa, qb);
+      if (call.width <= max_byte_tokens) store_bytes<M>(call, g, qa, qb);
     }
     std::int32_t* pairs = call.pairs + g * (activation_group / 2) * call.width;
     if (call.width == 1) {

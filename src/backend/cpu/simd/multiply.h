@@ -90,7 +90,7 @@ template <class M, class B, int width>
 }
 
 template <class M, class B, int width>
-concept InBytes = MultipliesBytes<M> && std::same_as<B, blocks::Q8_0> && width <= most_byte_tokens;
+concept InBytes = MultipliesBytes<M> && std::same_as<B, blocks::Q8_0> && width <= max_byte_tokens;
 
 // The same by bytes: no number is widened. Weights are 128 too large, which the offset takes back.
 template <class M, int width>

@@ -1,5 +1,5 @@
 // Blocks that run together and reach each other's shared memory (Hopper and later). On older devices none of
-// this may be called: launch() asks for clusters only where Queue::largest_cluster says that there are some.
+// this may be called: launch() asks for clusters only where Queue::max_cluster says that there are some.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -203,8 +203,7 @@ Cut cut_for(const Queue& queue, const AttentionCall& call, std::int64_t blocks, 
   }
   if (cut.splits == 1) return cut;
   // More than one for long contexts alone, and only while multiprocessors are idle.
-  const std::int64_t clusters =
-      std::clamp<std::int64_t>(processors / (blocks * cut.splits), 1, most_clusters);
+  const std::int64_t clusters = std::clamp<std::int64_t>(processors / (blocks * cut.splits), 1, max_clusters);
   cut.clusters = static_cast<int>(std::clamp<std::int64_t>(longest / (2 * cut.splits * pass), 1, clusters));
   return cut;
 }
@@ -214,7 +213,7 @@ void launch_decode(const Queue& queue, const DecodeCall& call, std::int64_t bloc
   Shape shape = {.grid = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(call.splits),
                               static_cast<unsigned>(call.clusters)),
                  .threads = 32 * warps};
-  if (queue.largest_cluster == 1) return launch(queue, shape, decode_kernel<Dim, false>, call);
+  if (queue.max_cluster == 1) return launch(queue, shape, decode_kernel<Dim, false>, call);
   shape.cluster = static_cast<unsigned>(call.splits);
   launch(queue, shape, decode_kernel<Dim, true>, call);
 }
@@ -251,9 +250,9 @@ bool runs_in_clusters(unsigned blocks, int multiprocessors, int shared_limit) {
 
 }  // namespace
 
-int largest_decode_cluster(int multiprocessors, int shared_limit) {
+int max_decode_cluster(int multiprocessors, int shared_limit) {
   unsigned blocks = 1;
-  while (2 * blocks <= most_cluster && runs_in_clusters<64>(2 * blocks, multiprocessors, shared_limit) &&
+  while (2 * blocks <= max_cluster && runs_in_clusters<64>(2 * blocks, multiprocessors, shared_limit) &&
          runs_in_clusters<128>(2 * blocks, multiprocessors, shared_limit)) {
     blocks *= 2;
   }
@@ -269,15 +268,15 @@ bool takes_decode(const AttentionSpec& spec, Matrix rope_table, const StepInputs
 void attend_decode(const Queue& queue, Matrix out, Matrix qkv, Matrix rope_table, const AttentionCall& call,
                    const AttendScratch& scratch) {
   const AttentionSpec& spec = call.spec;
-  const int shared = spec.heads / spec.kv_heads, chunks = (shared + most_heads - 1) / most_heads;
+  const int shared = spec.heads / spec.kv_heads, chunks = (shared + max_heads - 1) / max_heads;
   const std::int64_t blocks = std::int64_t{out.rows} * spec.kv_heads * chunks;
   // What meets in global memory must fit into what there is of it.
   const std::int64_t part_floats = parts * (spec.head_dim / 2 + 4);
   const std::int64_t fits =
-      blocks * most_cluster > scratch.ticket_count ? 1 : scratch.partial_floats / (blocks * part_floats);
-  const bool in_clusters = queue.largest_cluster > 1;
+      blocks * max_cluster > scratch.ticket_count ? 1 : scratch.partial_floats / (blocks * part_floats);
+  const bool in_clusters = queue.max_cluster > 1;
   Cut cut = cut_for(queue, call, blocks,
-                    in_clusters ? queue.largest_cluster : std::min<std::int64_t>(attend_most_splits, fits));
+                    in_clusters ? queue.max_cluster : std::min<std::int64_t>(attend_most_splits, fits));
   cut.clusters = in_clusters ? static_cast<int>(std::clamp<std::int64_t>(fits, 1, cut.clusters)) : 1;
   const DecodeCall what = {.out = elements_of(out),
                            .qkv = floats_of(qkv),

@@ -11,7 +11,7 @@
 
 namespace inferno::cuda::decode {
 
-constexpr int warps = 4, most_heads = 8, most_cluster = 16, most_clusters = 8;
+constexpr int warps = 4, max_heads = 8, max_cluster = 16, max_clusters = 8;
 constexpr float log2_e = 1.4426950408889634f;
 
 struct DecodeCall {
@@ -51,17 +51,17 @@ struct Part {
   float values[Dim / 2];
   float top, sum, unused[2];
 };
-constexpr int parts = 2 * most_heads;
+constexpr int parts = 2 * max_heads;
 
 template <int Dim>
 struct DecodeRoom {
   union OfWarp {
     __nv_bfloat16 values[DecodeShape<Dim>::step * Dim];
-    float results[most_heads * Dim];
+    float results[max_heads * Dim];
   };
   OfWarp of_warp[warps];
-  Part<Dim> received[parts];       // from the blocks of the cluster
-  float2 tops[warps][most_heads];  // the largest score and the sum of weights
+  Part<Dim> received[parts];      // from the blocks of the cluster
+  float2 tops[warps][max_heads];  // the largest score and the sum of weights
   __nv_bfloat16 new_key[Dim], new_value[Dim];
   float angles[Dim];
   DecodePlace place;  // for the end: registers are short in between
@@ -77,8 +77,8 @@ __device__ DecodePlace place_of(const DecodeCall& call) {
   at.kv_head = group / call.chunks;
   at.chunk = group % call.chunks;
   const int shared = call.heads / call.kv_heads;
-  at.first_head = at.kv_head * shared + at.chunk * most_heads;
-  at.heads = min(most_heads, (at.kv_head + 1) * shared - at.first_head);
+  at.first_head = at.kv_head * shared + at.chunk * max_heads;
+  at.heads = min(max_heads, (at.kv_head + 1) * shared - at.first_head);
   const int first = call.window > 0 ? max(0, at.own - call.window + 1) : 0;
   const int count = at.own + 1 - first,
             passes = (count + DecodeShape<Dim>::pass - 1) / DecodeShape<Dim>::pass;

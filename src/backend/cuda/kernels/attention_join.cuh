@@ -163,7 +163,7 @@ __device__ void write_in_cluster(const DecodeCall& call, const DecodePlace& at, 
     const int blocks = static_cast<int>(gridDim.x), group = static_cast<int>(blockIdx.x);
     auto* left = reinterpret_cast<Part<Dim>*>(call.partial) + std::int64_t{group} * parts + part.index;
     if (has_part) leave_part<Dim>(left[at.cluster() * blocks * parts], all, part.d);
-    if (!comes_last<Dim>(room, call.tickets + group * most_cluster + at.split(), at.clusters)) return;
+    if (!comes_last<Dim>(room, call.tickets + group * max_cluster + at.split(), at.clusters)) return;
     if (has_part) all = join_parts<Dim, true>(left, blocks * parts, at.clusters, part.d);
   }
   if (has_part) all.write(call, part.element<Dim>(call, at), sink);

@@ -15,7 +15,7 @@ struct TilesCall {
   const float* sinks;
   int heads, kv_heads, head_dim, qkv_cols;
   float scale;
-  int least_rows, most_rows;  // of the sequences that this kernel takes
+  int min_rows, max_rows;  // of the sequences that this kernel takes
 
   __device__ int kv_head_of(int head) const { return head / (heads / kv_heads); }
 };
@@ -27,7 +27,7 @@ struct Queries {
 
 __device__ inline int tiles_of(const TilesCall& call, int sequence, int tile) {
   const int rows = call.map.query_start[sequence + 1] - call.map.query_start[sequence];
-  return rows < call.least_rows || rows > call.most_rows ? 0 : (rows + tile - 1) / tile;
+  return rows < call.min_rows || rows > call.max_rows ? 0 : (rows + tile - 1) / tile;
 }
 
 // Tiles are numbered sequence after sequence; there are more numbers than tiles.

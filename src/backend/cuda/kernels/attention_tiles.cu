@@ -233,16 +233,16 @@ void attend_tiles(const Queue& queue, Matrix out, Matrix qkv, const AttentionCal
                     .head_dim = spec.head_dim,
                     .qkv_cols = qkv.cols,
                     .scale = spec.scale,
-                    .least_rows = 1,
-                    .most_rows = std::numeric_limits<int>::max()};
+                    .min_rows = 1,
+                    .max_rows = std::numeric_limits<int>::max()};
   const int sequences = call.step.context_len.rows;
   auto tiles = static_cast<unsigned>(out.rows / tile + sequences);
   if (queue.warp_groups) {
-    if (sequences > 1) what.least_rows = few_rows + 1;
+    if (sequences > 1) what.min_rows = few_rows + 1;
     attend_hopper(queue, what, out.rows);
     if (sequences == 1) return;
-    what.least_rows = 1;
-    what.most_rows = few_rows;
+    what.min_rows = 1;
+    what.max_rows = few_rows;
     tiles = static_cast<unsigned>(sequences);
   }
   if (spec.head_dim <= 64) return start<64>(queue, what, tiles);

@@ -32,7 +32,7 @@ __device__ inline Best next_best(const float* logits, int experts, const Best& l
   return best;
 }
 
-// Of one token; active: most_active_experts at most, because each lane keeps one.
+// Of one token; active: max_active_experts at most, because each lane keeps one.
 struct RouterLogits {
   const float* values;
   int count, active;

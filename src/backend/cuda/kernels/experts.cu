@@ -129,7 +129,7 @@ void sort_choices(const Queue& queue, const Sorted& sorted, const Chosen& chosen
                   const TileOrder& order) {
   launch(queue, {.threads = 1024, .shared = 2 * static_cast<std::size_t>(experts) * sizeof(std::int32_t)},
          sort_kernel, sorted, chosen.experts, chosen.choices, experts, chosen.active, order,
-         most_tiles(chosen.choices, experts, order.rows));
+         max_tiles(chosen.choices, experts, order.rows));
 }
 
 void combine(const Queue& queue, Matrix out, const MixedRows& mixed) {

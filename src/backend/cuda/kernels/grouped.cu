@@ -48,9 +48,9 @@ GroupedShape cut(const Queue& queue, const WeightView& weight, int eights, int s
 
 // Sums of slabs meet in the result, so only a plain product may have several.
 GroupedShape shape_for(const Queue& queue, const WeightView& weight, int eights, GroupedMode mode) {
-  constexpr int most_slabs = 8;
+  constexpr int max_slabs = 8;
   GroupedShape shape = cut(queue, weight, eights, 1);
-  for (int slabs = 2; mode == GroupedMode::plain && shape.stages == 0 && slabs <= most_slabs; ++slabs) {
+  for (int slabs = 2; mode == GroupedMode::plain && shape.stages == 0 && slabs <= max_slabs; ++slabs) {
     shape = cut(queue, weight, eights, slabs);
   }
   return shape;

@@ -57,8 +57,8 @@ struct Several {
 
 // The rows that a token's delta is the sum of.
 struct Delta {
-  std::int64_t rows[most_active_experts];
-  float shares[most_active_experts];
+  std::int64_t rows[max_active_experts];
+  float shares[max_active_experts];
 
   __device__ void find(const NormCall& call) {
     const int k = static_cast<int>(threadIdx.x);

@@ -11,7 +11,7 @@ namespace inferno::cuda {
 namespace {
 
 constexpr int put_threads = 128;
-constexpr int few_words = 256, most_words = 1000;  // 4 KiB of parameters are taken everywhere
+constexpr int few_words = 256, max_words = 1000;  // 4 KiB of parameters are taken everywhere
 
 template <int words>
 struct Words {
@@ -40,13 +40,13 @@ void put_words(const Queue& queue, std::byte* to, std::span<const std::byte> fro
 
 bool can_put(const std::byte* to, std::size_t bytes) {
   constexpr std::size_t word = sizeof(std::uint32_t);
-  return bytes > 0 && bytes <= sizeof(Words<most_words>) && bytes % word == 0 &&
+  return bytes > 0 && bytes <= sizeof(Words<max_words>) && bytes % word == 0 &&
          reinterpret_cast<std::uintptr_t>(to) % word == 0;
 }
 
 void put(const Queue& queue, std::byte* to, std::span<const std::byte> from) {
   if (from.size() <= sizeof(Words<few_words>)) return put_words<few_words>(queue, to, from);
-  put_words<most_words>(queue, to, from);
+  put_words<max_words>(queue, to, from);
 }
 
 }  // namespace inferno::cuda

@@ -19,12 +19,12 @@ namespace inferno::cuda {
 namespace {
 
 constexpr int warps = 8, threads = 32 * warps;
-constexpr int block_tokens = 16, run = 8, step_cols = 32;         // a lane has a run of each step
-constexpr int batch_tiles = 4, batch_experts = 8 * batch_tiles;   // multiplied at once
-constexpr int most_batches = 2;                                   // whose sums a warp holds
-constexpr int sums_stride = batch_experts + 8;                    // so that rows begin in different banks
-constexpr std::size_t most_logits_bytes = std::size_t{24} << 10;  // what the sums leave of 48 KB
-static_assert(sizeof(float) * warps * block_tokens * sums_stride + most_logits_bytes <= (46 << 10));
+constexpr int block_tokens = 16, run = 8, step_cols = 32;        // a lane has a run of each step
+constexpr int batch_tiles = 4, batch_experts = 8 * batch_tiles;  // multiplied at once
+constexpr int max_batches = 2;                                   // whose sums a warp holds
+constexpr int sums_stride = batch_experts + 8;                   // so that rows begin in different banks
+constexpr std::size_t max_logits_bytes = std::size_t{24} << 10;  // what the sums leave of 48 KB
+static_assert(sizeof(float) * warps * block_tokens * sums_stride + max_logits_bytes <= (46 << 10));
 
 struct ManyCall {
   Elements in;  // [tokens, cols]
@@ -264,7 +264,7 @@ void start(const Queue& queue, const ManyCall& call) {
                        .threads = threads,
                        .shared = logits_bytes(call.count)};
   if (call.count <= batch_experts) return launch(queue, shape, route_many_kernel<Format, 1>, call);
-  launch(queue, shape, route_many_kernel<Format, most_batches>, call);
+  launch(queue, shape, route_many_kernel<Format, max_batches>, call);
 }
 
 }  // namespace
@@ -279,7 +279,7 @@ bool route_takes_many(const WeightView& router, Matrix in) {
   };
   return known && router.count == 1 && router.cols % run == 0 && is_aligned(router.data) &&
          is_aligned(in.data) && (in.dtype == DType::f32 || in.dtype == DType::bf16) &&
-         logits_bytes(router.rows) <= most_logits_bytes;
+         logits_bytes(router.rows) <= max_logits_bytes;
 }
 
 void route_many(const Queue& queue, const RoutedRows& rows, const WeightView& router, const MoeMlp& spec) {

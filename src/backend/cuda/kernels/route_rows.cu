@@ -17,7 +17,7 @@ namespace {
 constexpr int threads = 512, warps = threads / 32;
 constexpr int quarters = 4, experts_at_once = warps / quarters;  // of a block
 constexpr int run = 8, kept_runs = 4;                            // elements; of each lane
-constexpr int most_team = 8;
+constexpr int max_team = 8;
 
 struct RouteCall {
   Elements in;
@@ -203,9 +203,9 @@ __global__ void __launch_bounds__(threads) route_rows_kernel(const Reader router
 
 // As many blocks for each token as there is room for at once: one has a multiprocessor's registers.
 unsigned team_for(const Queue& queue, int tokens) {
-  unsigned team = most_team;
+  unsigned team = max_team;
   while (team > 1 && (tokens * static_cast<int>(team) > queue.multiprocessors ||
-                      static_cast<int>(team) > queue.largest_cluster)) {
+                      static_cast<int>(team) > queue.max_cluster)) {
     team /= 2;
   }
   return team;
@@ -218,8 +218,8 @@ std::size_t shared_bytes(int experts) {
 }  // namespace
 
 bool route_takes_rows(const WeightView& router) {
-  constexpr std::size_t most_bytes = 46 << 10;
-  return router.cols % run == 0 && shared_bytes(router.rows) <= most_bytes;
+  constexpr std::size_t max_bytes = 46 << 10;
+  return router.cols % run == 0 && shared_bytes(router.rows) <= max_bytes;
 }
 
 void route_rows(const Queue& queue, const RoutedRows& rows, const WeightView& router, const MoeMlp& spec) {

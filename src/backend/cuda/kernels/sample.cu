@@ -156,7 +156,7 @@ void sample(const Queue& queue, Matrix out, Matrix logits, const SamplingInputs&
                            .out_cols = out.cols,
                            .one = one_for(logits.cols)};
   const auto rows = static_cast<unsigned>(std::min(logits.rows, sample_rows_at_once));
-  const auto team = static_cast<unsigned>(std::min(sample_most_blocks, queue.largest_cluster));
+  const auto team = static_cast<unsigned>(std::min(sample_most_blocks, queue.max_cluster));
   if (team > 1) {
     return launch(queue, {.grid = dim3(rows, team), .threads = sample_threads, .cluster = team},
                   sample_kernel<true>, call);

@@ -28,7 +28,7 @@ constexpr int divided(int value, int by) {
 }
 
 // Chunks of a stage that a warp may multiply: MXFP4 has a column of the tensor cores for each block of four.
-int most_each(WeightFormat format) {
+int max_each(WeightFormat format) {
   if (format == WeightFormat::mxfp4) return 4;
   return format == WeightFormat::q8_0 ? 2 : 1;
 }
@@ -39,7 +39,7 @@ std::optional<StreamShape> shape_of(const Queue& queue, const WeightView& weight
   StreamShape shape;
   shape.chunks = weight.cols / chunk.cols;
   shape.chunk_bytes = chunk.bytes;
-  shape.parts = divided(shape.chunks, stream_warps * most_each(weight.format));
+  shape.parts = divided(shape.chunks, stream_warps * max_each(weight.format));
   shape.part_chunks = divided(shape.chunks, shape.parts);
   shape.parts = divided(shape.chunks, shape.part_chunks);
   shape.each = divided(shape.part_chunks, stream_warps);

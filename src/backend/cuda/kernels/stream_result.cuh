@@ -10,9 +10,9 @@ namespace inferno::cuda {
 
 // What a thread needs beside its sum, asked for before the weights are waited for.
 struct StreamOperands {
-  static constexpr int most_biases = 4;  // of chosen experts, asked for early
-  int column = -1;                       // in the output; -1: this thread has none
-  float biases[most_biases] = {};
+  static constexpr int max_biases = 4;  // of chosen experts, asked for early
+  int column = -1;                      // in the output; -1: this thread has none
+  float biases[max_biases] = {};
   float residual = 0.0f, gain = 0.0f;
 
   // The only one that the kernel before may have written.
@@ -25,7 +25,7 @@ struct StreamOperands {
     float sum = 0.0f;
     for (int k = 0; k < call.active; ++k) {
       const float share = __shfl_sync(full_warp, shares, k);
-      if (k < most_biases) {
+      if (k < max_biases) {
         sum += share * (k == 0 ? biases[0] : k == 1 ? biases[1] : k == 2 ? biases[2] : biases[3]);
       } else if (column >= 0) {
         sum += share * __ldg(call.bias + room.chosen[k] * call.bias_stride + column);
@@ -56,7 +56,7 @@ __device__ StreamOperands operands_of(const StreamCall& call, const StreamRoom& 
     }
   } else if (call.bias != nullptr && mode == StreamMode::combine) {
 #pragma unroll
-    for (int k = 0; k < StreamOperands::most_biases; ++k) {
+    for (int k = 0; k < StreamOperands::max_biases; ++k) {
       if (k < call.active) out.biases[k] = __ldg(call.bias + room.chosen[k] * call.bias_stride + row);
     }
   } else if (call.bias != nullptr) {
