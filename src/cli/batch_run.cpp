@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "cli/answer.h"
-#include "cli/progress_bar.h"
+#include "cli/terminal/progress_bar.h"
 
 namespace inferno {
 namespace {

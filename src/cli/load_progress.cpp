@@ -11,7 +11,7 @@
 
 #include "cli/describe_spec.h"
 #include "cli/environment.h"
-#include "cli/printable.h"
+#include "cli/terminal/printable.h"
 #include "cli/terminal/screen.h"
 
 namespace inferno {

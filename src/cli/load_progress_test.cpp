@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "cli/load_report.h"
-#include "cli/progress_bar.h"
+#include "cli/terminal/progress_bar.h"
 
 namespace inferno {
 namespace {

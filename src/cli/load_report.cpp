@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "cli/printable.h"
+#include "cli/terminal/printable.h"
 
 namespace inferno {
 namespace {

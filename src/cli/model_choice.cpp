@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "cli/model_resolution.h"
-#include "cli/printable.h"
+#include "cli/terminal/printable.h"
 #include "text/display.h"
 
 namespace inferno {

@@ -5,11 +5,11 @@
 #include <filesystem>
 #include <system_error>
 
-#include "cli/confirm.h"
-#include "cli/download_run.h"
+#include "cli/download/run.h"
 #include "cli/hub_environment.h"
 #include "cli/model_choice.h"
 #include "cli/model_resolution.h"
+#include "cli/terminal/confirm.h"
 
 namespace inferno {
 

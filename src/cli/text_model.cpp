@@ -13,7 +13,7 @@
 #include "cli/chat_format_loading.h"
 #include "cli/load_progress.h"
 #include "cli/load_report.h"
-#include "cli/printable.h"
+#include "cli/terminal/printable.h"
 #include "cli/tokenizer_loading.h"
 #include "model/load.h"
 

@@ -14,7 +14,7 @@
 #include "cli/describe_spec.h"
 #include "cli/model_options.h"
 #include "cli/model_resolution.h"
-#include "cli/printable.h"
+#include "cli/terminal/printable.h"
 #include "cli/vocabulary_keys.h"
 #include "model/gguf_export.h"
 #include "tensor/quantize.h"

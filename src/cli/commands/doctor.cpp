@@ -1,5 +1,5 @@
 // `inferno doctor`: gathers what the checks of cli/doctor.h need and prints what they found.
-#include "cli/doctor.h"
+#include "cli/doctor/doctor.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "backend/cuda/self_check.h"
 #include "cli/command.h"
-#include "cli/self_test.h"
+#include "cli/doctor/device_check.h"
 #include "cli/version.h"
 
 namespace inferno::command {

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
-#include "cli/download_run.h"
+#include "cli/download/run.h"
 #include "cli/environment.h"
 #include "cli/hub_environment.h"
 #include "cli/terminal/write_out.h"

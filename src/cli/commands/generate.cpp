@@ -12,10 +12,10 @@
 #include "cli/model_choice.h"
 #include "cli/model_offer.h"
 #include "cli/model_resolution.h"
-#include "cli/printable.h"
 #include "cli/read_file.h"
-#include "cli/standard_input.h"
+#include "cli/terminal/printable.h"
 #include "cli/terminal/screen.h"
+#include "cli/terminal/standard_input.h"
 #include "cli/terminal/write_out.h"
 
 namespace inferno::command {

@@ -8,7 +8,7 @@
 #include "cli/command.h"
 #include "cli/describe_spec.h"
 #include "cli/model_options.h"
-#include "cli/printable.h"
+#include "cli/terminal/printable.h"
 #include "model/tensor_plan.h"
 
 namespace inferno::command {

@@ -8,8 +8,8 @@
 #include "cli/describe_spec.h"
 #include "cli/model_choice.h"
 #include "cli/model_discovery.h"
-#include "cli/printable.h"
-#include "cli/text_table.h"
+#include "cli/terminal/printable.h"
+#include "cli/terminal/text_table.h"
 
 namespace inferno::command {
 namespace {

@@ -13,9 +13,9 @@
 #include "cli/model_choice.h"
 #include "cli/model_options.h"
 #include "cli/model_resolution.h"
-#include "cli/printable.h"
 #include "cli/remote_headers.h"
 #include "cli/run_plan.h"
+#include "cli/terminal/printable.h"
 
 namespace inferno::command {
 namespace {

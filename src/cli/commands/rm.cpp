@@ -5,9 +5,9 @@
 #include "base/error.h"
 #include "cli/cached_repository.h"
 #include "cli/command.h"
-#include "cli/confirm.h"
 #include "cli/model_choice.h"
-#include "cli/printable.h"
+#include "cli/terminal/confirm.h"
+#include "cli/terminal/printable.h"
 #include "hub/cache_removal.h"
 
 namespace inferno::command {

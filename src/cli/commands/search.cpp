@@ -5,9 +5,9 @@
 #include <map>
 
 #include "cli/command.h"
+#include "cli/download/search_results.h"
 #include "cli/hub_environment.h"
 #include "cli/interruptible.h"
-#include "cli/search_results.h"
 
 namespace inferno::command {
 namespace {

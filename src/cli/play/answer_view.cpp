@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/printable.h"
+#include "cli/terminal/printable.h"
 
 namespace inferno::play {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "cli/printable.h"
+#include "cli/terminal/printable.h"
 #include "cli/terminal/write_out.h"
 
 namespace inferno::play {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/measure.h"
+#include "cli/bench/measure.h"
 
 namespace inferno {
 

@@ -1,4 +1,4 @@
-#include "cli/measure.h"
+#include "cli/bench/measure.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // GPUs: what the driver offers, and whether this program can use it.
 #include <fmt/format.h>
 
-#include "cli/doctor.h"
+#include "cli/doctor/doctor.h"
 
 namespace inferno::doctor {
 namespace {

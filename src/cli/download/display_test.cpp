@@ -1,4 +1,4 @@
-#include "cli/download_display.h"
+#include "cli/download/display.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

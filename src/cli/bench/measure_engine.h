@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "cli/measure.h"
+#include "cli/bench/measure.h"
 #include "engine/engine.h"
 
 namespace inferno {

@@ -2,7 +2,7 @@
 // what it should.
 #pragma once
 
-#include "cli/doctor.h"
+#include "cli/doctor/doctor.h"
 #include "cli/model_options.h"
 
 namespace inferno::doctor {

@@ -1,4 +1,4 @@
-#include "cli/search_results.h"
+#include "cli/download/search_results.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,10 +1,10 @@
-#include "cli/doctor.h"
+#include "cli/doctor/doctor.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "cli/printable.h"
+#include "cli/terminal/printable.h"
 
 namespace inferno::doctor {
 namespace {

@@ -1,11 +1,11 @@
-#include "cli/bench_report.h"
+#include "cli/bench/report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "cli/bench_plot.h"
+#include "cli/bench/plot.h"
 
 namespace inferno {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "backend/cpu/isa.h"
 #include "base/thread_pool.h"
-#include "cli/doctor.h"
+#include "cli/doctor/doctor.h"
 #include "cli/system_memory.h"
 #include "cli/version.h"
 

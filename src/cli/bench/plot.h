@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "cli/bench_report.h"
+#include "cli/bench/report.h"
 
 namespace inferno {
 

@@ -1,8 +1,8 @@
-#include "cli/text_table.h"
+#include "cli/terminal/text_table.h"
 
 #include <algorithm>
 
-#include "cli/printable.h"
+#include "cli/terminal/printable.h"
 #include "text/display.h"
 
 namespace inferno {

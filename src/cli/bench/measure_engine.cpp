@@ -1,4 +1,4 @@
-#include "cli/measure_engine.h"
+#include "cli/bench/measure_engine.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "cli/bench_report.h"
+#include "cli/bench/report.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "cli/standard_input.h"
+#include "cli/terminal/standard_input.h"
 
 #include <array>
 #include <cstdio>

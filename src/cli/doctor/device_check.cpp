@@ -1,4 +1,4 @@
-#include "cli/self_test.h"
+#include "cli/doctor/device_check.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "cli/download_display.h"
+#include "cli/download/display.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <string_view>
 
-#include "cli/printable.h"
+#include "cli/terminal/printable.h"
 #include "cli/terminal/screen.h"
 
 namespace inferno {

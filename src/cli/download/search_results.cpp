@@ -1,4 +1,4 @@
-#include "cli/search_results.h"
+#include "cli/download/search_results.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "cli/environment.h"
 #include "cli/model_choice.h"
 #include "cli/system_memory.h"
-#include "cli/text_table.h"
+#include "cli/terminal/text_table.h"
 
 namespace inferno {
 namespace {

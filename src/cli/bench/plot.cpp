@@ -1,4 +1,4 @@
-#include "cli/bench_plot.h"
+#include "cli/bench/plot.h"
 
 #include <fmt/format.h>
 

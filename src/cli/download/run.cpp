@@ -1,4 +1,4 @@
-#include "cli/download_run.h"
+#include "cli/download/run.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -12,9 +12,9 @@
 
 #include "base/error.h"
 #include "cli/command.h"
-#include "cli/download_display.h"
+#include "cli/download/display.h"
 #include "cli/interruptible.h"
-#include "cli/printable.h"
+#include "cli/terminal/printable.h"
 #include "cli/terminal/screen.h"
 #include "hub/durable.h"
 #include "hub/model_download.h"

@@ -1,4 +1,4 @@
-#include "cli/confirm.h"
+#include "cli/terminal/confirm.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <iostream>
 
-#include "cli/printable.h"
+#include "cli/terminal/printable.h"
 #include "cli/terminal/screen.h"
 
 namespace inferno {
