@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backend/backend.h"
-#include "backend/cuda/kernels.h"
+#include "backend/cuda/kernels/linear/weights.h"
 #include "backend/cuda/memory.h"
 
 namespace inferno::cuda {

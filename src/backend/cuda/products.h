@@ -5,7 +5,9 @@
 #include <string>
 
 #include "backend/backend.h"
-#include "backend/cuda/kernels.h"
+#include "backend/cuda/kernels/elementwise/elementwise.h"
+#include "backend/cuda/kernels/experts/experts.h"
+#include "backend/cuda/kernels/linear/linear.h"
 #include "backend/cuda/memory.h"
 #include "backend/cuda/single_token.h"
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "backend/backend.h"
-#include "backend/cuda/kernels/stream.h"
+#include "backend/cuda/kernels/linear/stream.h"
 #include "backend/cuda/memory.h"
 
 namespace inferno::cuda {

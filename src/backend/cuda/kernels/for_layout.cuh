@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backend/cuda/device/layouts.cuh"
-#include "backend/cuda/kernels.h"
+#include "backend/cuda/kernels/linear/weights.h"
 
 namespace inferno::cuda {
 

@@ -1,0 +1,310 @@
+// Attention of one new token for each sequence, its rotation included. A block takes one sequence, the query
+// heads that share a key head, and a stretch of the positions; its four warps take 32 of them at a time (16
+// where heads have 128 dimensions). Bound by latency: old keys and values are asked for before the kernel
+// ahead has finished, queries are rotated in the registers the tensor cores read, and the new key and value
+// never make the way through memory. A block is small enough to stand beside one of stream.cu.
+#include <algorithm>
+#include <bit>
+
+#include "backend/cuda/kernels/attention/attention_decode.cuh"
+#include "backend/cuda/kernels/attention/attention_join.cuh"
+#include "backend/cuda/kernels/attention/attention_rotate.cuh"
+#include "backend/cuda/kernels/launch.cuh"
+
+namespace inferno::cuda {
+namespace {
+
+using namespace decode;
+
+// Of the heads (rows) g every lane has the same top, and its own part of the sum. Of dimensions 16 m + g and
+// 16 m + g + 8 it has heads 2 t and 2 t + 1: scores are computed as [heads, positions], which is how the
+// tensor cores want the weights for [dimensions, positions] * [positions, heads].
+template <int Dim>
+struct DecodeState {
+  static constexpr int tiles = DecodeShape<Dim>::tiles;
+  float top = -INFINITY, sum = 0.0f;
+  float out[Dim / 16][4] = {};
+
+  // There are eight heads and sixteen rows. The others hold the same heads' other elements, so that a chunk's
+  // queries are four registers in order, with nothing to fill: two products, half of each is of use.
+  __device__ static void score(float (&scores)[tiles][4], const DecodeStep<Dim>& step,
+                               const uint4 (&queries)[Dim / 32]) {
+#pragma unroll
+    for (int i = 0; i < 2 * tiles; ++i) {
+      float low[4] = {}, high[4] = {};
+#pragma unroll
+      for (int c = 0; c < Dim / 32; ++c) {
+        const uint4 &q = queries[c], &k = step.keys[i][c];
+        multiply_add(low, q.x, q.z, q.y, q.w, k.x, k.y);
+        multiply_add(high, q.x, q.z, q.y, q.w, k.z, k.w);
+      }
+      scores[i / 2][i % 2 * 2] = low[0] + high[2];
+      scores[i / 2][i % 2 * 2 + 1] = low[1] + high[3];
+    }
+  }
+  // Scores become weights. `there`: how many of the step's positions exist. What was summed is to be
+  // multiplied by the result.
+  __device__ float weigh(float (&scores)[tiles][4], float scale, int there, int lane) {
+    float most = top;
+#pragma unroll
+    for (int j = 0; j < tiles; ++j) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int place = 16 * j + i / 2 * 8 + 2 * (lane % 4) + i % 2;
+        scores[j][i] = place < there ? scores[j][i] * scale : -INFINITY;
+        most = fmaxf(most, scores[j][i]);
+      }
+    }
+    most = fmaxf(most, __shfl_xor_sync(full_warp, most, 1));
+    most = fmaxf(most, __shfl_xor_sync(full_warp, most, 2));
+    const float shrink = exp2_of(top - most);
+    top = most;
+    sum *= shrink;
+#pragma unroll
+    for (int j = 0; j < tiles; ++j) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        scores[j][i] = exp2_of(scores[j][i] - most);
+        sum += scores[j][i];
+      }
+    }
+    return shrink;
+  }
+  __device__ void shrink_sums(float shrink, int lane) {
+    const float even = __shfl_sync(full_warp, shrink, lane % 4 * 8);
+    const float odd = __shfl_sync(full_warp, shrink, lane % 4 * 8 + 4);
+#pragma unroll
+    for (int m = 0; m < Dim / 16; ++m) {
+      out[m][0] *= even, out[m][1] *= odd;
+      out[m][2] *= even, out[m][3] *= odd;
+    }
+  }
+  __device__ void add(const float (&weights)[tiles][4], __nv_bfloat16* values, int lane) {
+#pragma unroll
+    for (int j = 0; j < tiles; ++j) {
+      const std::uint32_t low = packed(weights[j][0], weights[j][1]);
+      const std::uint32_t high = packed(weights[j][2], weights[j][3]);
+#pragma unroll
+      for (int m = 0; m < Dim / 16; ++m) {
+        std::uint32_t v[4];  // dimensions 0 to 7 and 8 to 15, positions 0 to 7 and 8 to 15
+        load_matrices_transposed(
+            v, value_chunk<Dim>(values, 16 * j + lane % 8 + lane / 16 * 8, 2 * m + lane / 8 % 2));
+        multiply_add(out[m], v[0], v[1], v[2], v[3], low, high);
+      }
+    }
+  }
+  __device__ void leave(DecodeRoom<Dim>& room, int warp, int lane) {
+    sum += __shfl_xor_sync(full_warp, sum, 1);
+    sum += __shfl_xor_sync(full_warp, sum, 2);
+    if (lane % 4 == 0) room.tops[warp][lane / 4] = {top, sum};
+    wait_for_copies<0>();  // even a warp without positions has asked for zeros
+    __syncwarp();          // results take the place of values
+#pragma unroll
+    for (int m = 0; m < Dim / 16; ++m) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int head = lane % 4 * 2 + i % 2, d = 16 * m + i / 2 * 8 + lane / 4;
+        *result_at<Dim>(room.of_warp[warp].results, head, d) = out[m][i];
+      }
+    }
+  }
+};
+
+template <int Dim>
+__device__ void attend_warp(const DecodeCall& call, const DecodePlace& at, DecodeRoom<Dim>& room,
+                            DecodeStep<Dim>& step, const uint4 (&queries)[Dim / 32]) {
+  constexpr int pass = DecodeShape<Dim>::pass;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  __nv_bfloat16* values = room.of_warp[warp].values;
+  DecodeState<Dim> state;
+  const int begin = at.begin + warp * DecodeShape<Dim>::step;
+  for (int first = begin; first < at.end; first += pass) {
+    const bool another = first + pass < at.end;
+    int lane = static_cast<int>(threadIdx.x) % 32;
+    asm volatile("" : "+r"(lane));  // addresses are made anew: all of them would not fit into registers
+    step.insert_key(at, room, first, lane);
+    float weights[DecodeState<Dim>::tiles][4];
+    state.score(weights, step, queries);
+    if (another) {
+      step.find(call, at, first + pass, lane);
+      step.fetch_keys(call, at, lane);
+    }
+    const float shrink = state.weigh(weights, call.scale, at.end - first, lane);
+    if (first != begin) state.shrink_sums(shrink, lane);
+    wait_for_copies<0>();
+    __syncwarp();
+    step.insert_value(at, room, first, values, lane);
+    state.add(weights, values, lane);
+    if (another) {
+      __syncwarp();
+      step.fetch_values(call, at, values, lane);
+    }
+  }
+  state.leave(room, warp, static_cast<int>(threadIdx.x) % 32);
+}
+
+template <int Dim, bool clusters>
+__global__ void __launch_bounds__(32 * warps, 4) decode_kernel(const __grid_constant__ DecodeCall call) {
+  __shared__ __align__(16) DecodeRoom<Dim> room;
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
+  let_next_start();
+  if (clusters && call.splits > 1) cluster_arrive();  // waited for before anything is sent
+  // Positions and tables were sent, and older keys and values written, before the step's first kernel, which
+  // waited for them before it let another start.
+  const DecodePlace at = place_of<Dim>(call);
+  if (at.idle()) {
+    if (clusters && call.splits > 1) cluster_wait();
+    return;  // without waiting: those who work do, so this kernel ends after the one before it all the same
+  }
+  if (thread == 0) room.place = at;
+  const int begin = at.begin + warp * DecodeShape<Dim>::step;
+  DecodeStep<Dim> step;
+  fetch_angles<Dim>(call, at, room);
+  step.find(call, at, begin, lane);
+  step.fetch_keys(call, at, lane);
+  step.fetch_values(call, at, room.of_warp[warp].values, lane);
+  const float sink = sink_of<Dim>(call, at, thread);
+  wait_for_previous();
+  uint4 queries[Dim / 32];
+  read_queries<Dim>(queries, call, at, room);
+  attend_warp<Dim>(call, at, room, step, queries);
+  if (clusters && call.splits > 1) cluster_wait();
+  __syncthreads();
+  const DecodePlace& place = room.place;
+  if (place.splits * place.clusters == 1) return write_alone<Dim>(call, place, room, sink);
+  if constexpr (clusters) {
+    write_in_cluster<Dim>(call, place, room, sink);
+  } else {
+    write_if_last<Dim>(call, place, room);
+  }
+}
+
+struct Cut {
+  int splits = 1, clusters = 1;
+};
+
+// How many blocks share a context, by what was fastest: no more than two for each multiprocessor, or four
+// before one block has a whole context to itself, or one before more than eight share it. Fixed for a shape
+// and a table's size, so that a recorded graph stays valid while sequences grow; blocks without a stretch end
+// at once.
+Cut cut_for(const Queue& queue, const AttentionCall& call, std::int64_t blocks, std::int64_t most) {
+  const std::int64_t capacity = std::int64_t{call.group.block_table.cols} * call.step.block_size;
+  const std::int64_t longest =
+      call.spec.window > 0 ? std::min<std::int64_t>(capacity, call.spec.window) : capacity;
+  const int pass = call.spec.head_dim == 64 ? DecodeShape<64>::pass : DecodeShape<128>::pass;
+  const std::int64_t processors = queue.multiprocessors;
+  Cut cut;
+  while (2 * cut.splits <= most && cut.splits * pass < longest &&
+         2 * cut.splits * blocks <= (cut.splits == 1  ? 4
+                                     : cut.splits < 8 ? 2
+                                                      : 1) *
+                                        processors) {
+    cut.splits *= 2;
+  }
+  if (cut.splits == 1) return cut;
+  // More than one for long contexts alone, and only while multiprocessors are idle.
+  const std::int64_t clusters = std::clamp<std::int64_t>(processors / (blocks * cut.splits), 1, max_clusters);
+  cut.clusters = static_cast<int>(std::clamp<std::int64_t>(longest / (2 * cut.splits * pass), 1, clusters));
+  return cut;
+}
+
+template <int Dim>
+void launch_decode(const Queue& queue, const DecodeCall& call, std::int64_t blocks) {
+  Shape shape = {.grid = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(call.splits),
+                              static_cast<unsigned>(call.clusters)),
+                 .threads = 32 * warps};
+  if (queue.max_cluster == 1) return launch(queue, shape, decode_kernel<Dim, false>, call);
+  shape.cluster = static_cast<unsigned>(call.splits);
+  launch(queue, shape, decode_kernel<Dim, true>, call);
+}
+
+// Whether the device can place clusters of so many blocks is for it to say. A cluster finds its
+// multiprocessors in one of the chip's neighbourhoods, whose sizes differ from card to card. While a kernel
+// that streams weights runs, each has room for one block: then enough clusters must fit to fill most of the
+// device, or the last ones begin late.
+template <int Dim>
+bool runs_in_clusters(unsigned blocks, int multiprocessors, int shared_limit) {
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim = {.x = 1, .y = blocks, .z = 1};
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(1, blocks);
+  config.blockDim = dim3(32 * warps);
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  int clusters = 0;
+  const auto kernel = decode_kernel<Dim, true>;
+  cudaFuncAttributes attributes = {};
+  check(cudaFuncGetAttributes(&attributes, kernel));
+  const int rest = shared_limit - static_cast<int>(attributes.sharedSizeBytes);
+  config.dynamicSmemBytes = static_cast<std::size_t>(rest);
+  // More than eight are not for every device.
+  const bool answered =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess &&
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, rest) == cudaSuccess &&
+      cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess;
+  if (!answered) cudaGetLastError();  // no clusters here is no error
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 0));
+  return answered && 6 * clusters * static_cast<int>(blocks) >= 5 * multiprocessors;
+}
+
+}  // namespace
+
+int max_decode_cluster(int multiprocessors, int shared_limit) {
+  unsigned blocks = 1;
+  while (2 * blocks <= max_cluster && runs_in_clusters<64>(2 * blocks, multiprocessors, shared_limit) &&
+         runs_in_clusters<128>(2 * blocks, multiprocessors, shared_limit)) {
+    blocks *= 2;
+  }
+  return static_cast<int>(blocks);
+}
+
+bool takes_decode(const AttentionSpec& spec, Matrix rope_table, const StepInputs& step, DType cache) {
+  return cache == DType::bf16 && (spec.head_dim == 64 || spec.head_dim == 128) &&
+         step.tokens.rows == step.context_len.rows && rope_table.cols <= spec.head_dim &&
+         std::has_single_bit(static_cast<unsigned>(step.block_size));
+}
+
+void attend_decode(const Queue& queue, Matrix out, Matrix qkv, Matrix rope_table, const AttentionCall& call,
+                   const AttendScratch& scratch) {
+  const AttentionSpec& spec = call.spec;
+  const int shared = spec.heads / spec.kv_heads, chunks = (shared + max_heads - 1) / max_heads;
+  const std::int64_t blocks = std::int64_t{out.rows} * spec.kv_heads * chunks;
+  // What meets in global memory must fit into what there is of it.
+  const std::int64_t part_floats = parts * (spec.head_dim / 2 + 4);
+  const std::int64_t fits =
+      blocks * max_cluster > scratch.ticket_count ? 1 : scratch.partial_floats / (blocks * part_floats);
+  const bool in_clusters = queue.max_cluster > 1;
+  Cut cut = cut_for(queue, call, blocks,
+                    in_clusters ? queue.max_cluster : std::min<std::int64_t>(attend_most_splits, fits));
+  cut.clusters = in_clusters ? static_cast<int>(std::clamp<std::int64_t>(fits, 1, cut.clusters)) : 1;
+  const DecodeCall what = {.out = elements_of(out),
+                           .qkv = floats_of(qkv),
+                           .table = floats_of(rope_table),
+                           .q_norm = floats_of(call.weights.q_norm),
+                           .k_norm = floats_of(call.weights.k_norm),
+                           .sinks = spec.sinks ? floats_of(call.weights.sinks) : nullptr,
+                           .keys = reinterpret_cast<__nv_bfloat16*>(call.cache.keys.data),
+                           .values = reinterpret_cast<__nv_bfloat16*>(call.cache.values.data),
+                           .slots = integers_of(call.group.slots),
+                           .positions = integers_of(call.step.positions),
+                           .block_table = integers_of(call.group.block_table),
+                           .table_cols = call.group.block_table.cols,
+                           .block_shift = std::countr_zero(static_cast<unsigned>(call.step.block_size)),
+                           .window = spec.window,
+                           .heads = spec.heads,
+                           .kv_heads = spec.kv_heads,
+                           .half = rope_table ? rope_table.cols / 2 : 0,
+                           .chunks = chunks,
+                           .splits = cut.splits,
+                           .clusters = cut.clusters,
+                           .scale = spec.scale * log2_e,
+                           .epsilon = call.weights.norm_epsilon,
+                           .normalizes = spec.qk_norm,
+                           .partial = scratch.partial,
+                           .tickets = scratch.tickets};
+  if (spec.head_dim == 64) return launch_decode<64>(queue, what, blocks);
+  launch_decode<128>(queue, what, blocks);
+}
+
+}  // namespace inferno::cuda

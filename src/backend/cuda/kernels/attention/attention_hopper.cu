@@ -1,0 +1,272 @@
+// Attention for prompts on Hopper: a block takes up to 192 queries of one sequence and one head (128 of heads
+// of more than 64 dimensions) and walks over the keys they can see, 128 at a time. One warp group copies; the
+// others have 64 queries each: scores with wgmma, a running softmax in registers, and the weights stay there
+// as the first operand of the product with the values, which are read across. The product with the values and
+// the next scores run together; while one group weighs its scores another has the tensor cores.
+#include "backend/cuda/kernels/attention/attention_hopper.cuh"
+
+#include <algorithm>
+
+#include "backend/cuda/device/warp.cuh"
+#include "backend/cuda/kernels/launch.cuh"
+
+namespace inferno::cuda {
+namespace {
+
+using namespace hopper_attention;
+
+// One of the warp groups that multiply.
+template <int Dims>
+struct Attender {
+  using Size = Sizes<Dims>;
+  const TilesCall& call;
+  const Room<Dims>& room;
+  const int group, lane, warp;  // the warp within its group
+  int head = 0;
+  Queries queries = {};  // of this group
+  RingPlace keys = {};   // those whose scores are next
+  int values_stage = 0;  // those of the scores that are there
+  std::uint32_t turn = 0;
+  Running<Dims> running;
+  Scores scores;
+  Weights weights;
+
+  __device__ void take(const Queries& all, int of_head) {
+    const int before = group * group_queries;
+    running = {};
+    head = of_head;
+    queries = all;
+    queries.first += before;
+    queries.count = min(group_queries, all.count - before);
+    if (queries.count > 0) {
+      queries.first_position = call.map.positions[queries.first];
+      queries.last_position = call.map.positions[queries.first + queries.count - 1];
+    }
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = warp * 16 + lane / 4 + 8 * half;
+      running.own[half] = row < queries.count ? call.map.positions[queries.first + row] : -1;
+    }
+  }
+
+  // All warps of the group have come here.
+  __device__ void meet() {
+    __syncwarp();
+    arrive_as_warp(room.group_meets(group), lane);
+    wait(room.group_meets(group), turn);
+    turn ^= 1u;
+  }
+  __device__ void load_queries() {
+    meet();  // nobody reads those before
+    for (int i = 32 * warp + lane; i < group_queries * Dims / 8; i += group_threads) {
+      const int row = i / (Dims / 8), unit = i % (Dims / 8);
+      *reinterpret_cast<uint4*>(room.queries(group) + unit / 8 * Size::query_half + place_of(row, unit % 8)) =
+          query_run(call, queries, row, head, unit * 8);
+    }
+    publish_to_background();
+    meet();
+  }
+
+  __device__ void release(int stage) const {
+    __syncwarp();
+    arrive_as_warp(room.empty(stage), lane);
+  }
+  // Tiles that this group does not see, in order with the others.
+  __device__ void pass(int tiles) {
+    for (int i = 0; i < tiles; ++i) {
+      wait(room.full(keys.stage), keys.parity);
+      release(keys.stage);
+      keys.advance(Size::stages);
+    }
+  }
+
+  __device__ void wait_for_keys() const {
+    wait(room.full(keys.stage), keys.parity);
+    publish_to_background();  // what cp.async wrote
+    __syncwarp();
+  }
+  __device__ void start_scores() {
+    const std::uint64_t q = group_operand(room.queries(group), Exchange::rows_of_128, 1024);
+    const std::uint64_t k = group_operand(room.keys(keys.stage), Exchange::rows_of_128, 1024);
+    group_begins();
+#pragma unroll
+    for (int step = 0; step < Dims / 16; ++step) {
+      const std::uint32_t further = 32 * (step % 4);
+      multiply_group(scores, q + operand_offset(step / 4 * Size::query_half + further),
+                     k + operand_offset(step / 4 * Size::key_half + further), step > 0);
+    }
+  }
+  __device__ void start_values() {
+    const std::uint64_t v = group_operand(room.values(values_stage), Exchange::rows_of_128, 1024);
+#pragma unroll
+    for (int step = 0; step < tile_keys / 16; ++step) {
+#pragma unroll
+      for (int half = 0; half < Size::halves; ++half) {
+        if (step == 0) group_begins();  // for each: with one for both the compiler gives up working ahead
+        multiply_group_across(running.values[half], weights[step],
+                              v + operand_offset(half * Size::key_half + 16 * row_bytes * step), true);
+      }
+    }
+  }
+  __device__ void settle_values() {
+#pragma unroll
+    for (int half = 0; half < Size::halves; ++half) settle(running.values[half]);
+#pragma unroll
+    for (int step = 0; step < tile_keys / 16; ++step) settle(weights[step]);
+  }
+
+  __device__ void weigh(int first, float factor) {
+    const bool sees_all = first + tile_keys - 1 <= queries.first_position &&
+                          first >= call.map.first_visible(queries.last_position) &&
+                          queries.count == group_queries;
+    if (__all_sync(full_warp, sees_all)) {
+      running.template weigh<false>(weights, scores, call.map, first, factor, lane);
+    } else {
+      running.template weigh<true>(weights, scores, call.map, first, factor, lane);
+    }
+  }
+
+  __device__ void run(const Keys& all) {
+    const float factor = call.scale * 1.4426950408889634f;  // of exponents of two
+    int from = 0, to = 0;
+    if (queries.count > 0) {
+      from = (call.map.first_visible(queries.first_position) - all.begin) / tile_keys;
+      to = (queries.last_position - all.begin) / tile_keys + 1;
+    }
+    from = __shfl_sync(full_warp, from, 0), to = __shfl_sync(full_warp, to, 0);  // all lanes agree
+    pass(from);
+    if (to > from) {
+      wait_for_keys();
+      start_scores();
+      finish_scores();
+    }
+    for (int tile = from; tile < to - 1; ++tile) {
+      const int before = values_stage;
+      weigh(all.begin + tile * tile_keys, factor);
+      wait_for_keys();
+      start_values();
+      start_scores();
+      finish_scores();
+      settle_values();
+      release(before);
+    }
+    if (to > from) {
+      weigh(all.begin + (to - 1) * tile_keys, factor);
+      start_values();
+      group_closes();
+      wait_for_groups<0>();
+      settle_values();
+      release(values_stage);
+    }
+    pass(all.tiles - to);
+  }
+  // And what was started before them.
+  __device__ void finish_scores() {
+    group_closes();
+    wait_for_groups<0>();
+    settle(scores);
+    values_stage = keys.stage;
+    keys.advance(Size::stages);
+  }
+
+  __device__ void write() const {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float sum = running.sum[half];
+      sum += __shfl_xor_sync(full_warp, sum, 1);
+      sum += __shfl_xor_sync(full_warp, sum, 2);
+      const int row = warp * 16 + lane / 4 + 8 * half;
+      if (row >= queries.count) continue;
+      float factor = 1.0f / sum;
+      if (call.sinks != nullptr) {
+        const float sink = call.sinks[head], own = running.top[half] * call.scale, top = fmaxf(own, sink);
+        const float shrink = __expf(own - top);
+        factor = shrink / (sum * shrink + __expf(sink - top));
+      }
+      const std::int64_t to = (std::int64_t{queries.first + row} * call.heads + head) * call.head_dim;
+#pragma unroll
+      for (int n = 0; n < Dims / 8; ++n) {
+        const int d = 8 * n + 2 * (lane % 4);
+        const float* v = running.values[n / 8] + n % 8 * 4 + 2 * half;
+        if (d < call.head_dim) {
+          *reinterpret_cast<std::uint32_t*>(call.out + (to + d) * 2) = packed(v[0] * factor, v[1] * factor);
+        }
+      }
+    }
+  }
+};
+
+// How many tiles there are, by all threads together: sequences that this kernel leaves to another have none.
+template <int Dims>
+__device__ int count_tiles(const TilesCall& call) {
+  __shared__ int total;
+  if (threadIdx.x == 0) total = 0;
+  __syncthreads();
+  for (int s = static_cast<int>(threadIdx.x); s < call.map.sequences; s += Sizes<Dims>::threads) {
+    atomicAdd(&total, tiles_of(call, s, Sizes<Dims>::queries));
+  }
+  __syncthreads();
+  return total;
+}
+
+// use(queries, head) for each tile of queries that falls to this block, of a sequence those with the most
+// keys first.
+template <int Dims, class Use>
+__device__ void for_each_tile(const TilesCall& call, int tiles, const Use& use) {
+  for (int i = static_cast<int>(blockIdx.x); i < tiles * call.heads; i += static_cast<int>(gridDim.x)) {
+    use(queries_of(call, tiles - 1 - i / call.heads, Sizes<Dims>::queries), i % call.heads);
+  }
+}
+
+template <int Dims>
+__global__ void __launch_bounds__(Sizes<Dims>::threads, 1)
+    attend_hopper_kernel(const __grid_constant__ TilesCall call) {
+  extern __shared__ __align__(1024) std::byte start[];
+  const Room<Dims> room = {start};
+  if (threadIdx.x == 0) room.start_barriers();
+  wait_for_previous();
+  let_next_start();
+  const int tiles = count_tiles<Dims>(call);
+  const int group = static_cast<int>(threadIdx.x) / group_threads - 1;
+  if (group < 0) {
+    keep_registers<Dims == 64 ? 32 : 40>();
+    Copier<Dims> copier = {call, room};
+    for_each_tile<Dims>(
+        call, tiles, [&](const Queries& queries, int head) { copier.run(queries, call.kv_head_of(head)); });
+    return;
+  }
+  take_registers<Dims == 64 ? 160 : 232>();
+  Attender<Dims> attender = {.call = call,
+                             .room = room,
+                             .group = group,
+                             .lane = static_cast<int>(threadIdx.x) % 32,
+                             .warp = static_cast<int>(threadIdx.x) / 32 % group_warps};
+  for_each_tile<Dims>(call, tiles, [&](const Queries& queries, int head) {
+    attender.take(queries, head);
+    attender.load_queries();
+    attender.run(Keys(call, queries));
+    attender.write();
+  });
+}
+
+template <int Dims>
+void start(const Queue& queue, const TilesCall& call, int rows) {
+  using Size = Sizes<Dims>;
+  const auto kernel = attend_hopper_kernel<Dims>;
+  const int tiles = rows / Size::queries + call.map.sequences;  // at most
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Size::bytes));
+  launch(queue,
+         {.grid = dim3(static_cast<unsigned>(std::min(tiles * call.heads, queue.multiprocessors))),
+          .threads = Size::threads,
+          .shared = Size::bytes},
+         kernel, call);
+}
+
+}  // namespace
+
+void attend_hopper(const Queue& queue, const TilesCall& call, int rows) {
+  if (call.head_dim <= 64) return start<64>(queue, call, rows);
+  start<128>(queue, call, rows);
+}
+
+}  // namespace inferno::cuda

@@ -1,0 +1,167 @@
+// The pieces of attention_hopper.cu: shared memory, the warp group that copies, and the running softmax.
+#pragma once
+
+#include "backend/cuda/device/exp2.cuh"
+#include "backend/cuda/device/tensor_copy.cuh"
+#include "backend/cuda/device/wgmma.cuh"
+#include "backend/cuda/kernels/attention/attention_queries.cuh"
+
+namespace inferno::cuda::hopper_attention {
+
+constexpr int group_threads = 128, group_warps = group_threads / 32;
+constexpr int group_queries = 64, tile_keys = 128;
+constexpr int row_bytes = 128;  // 64 dimensions; more lie in a second half
+
+template <int Dims>
+struct Sizes {
+  static constexpr int halves = Dims / 64;
+  static constexpr int groups = Dims == 64 ? 3 : 2;  // that multiply: as many as registers allow
+  static constexpr int stages = Dims == 64 ? 4 : 3;  // of keys and values
+  static constexpr int threads = (groups + 1) * group_threads;
+  static constexpr int queries = groups * group_queries;
+  static constexpr int query_half = group_queries * row_bytes, query_bytes = halves * query_half;
+  static constexpr int key_half = tile_keys * row_bytes, key_bytes = halves * key_half;
+  static constexpr int barriers = 2 * stages + groups;
+  static constexpr int bytes = groups * query_bytes + 2 * stages * key_bytes + 8 * barriers;
+};
+
+template <int Dims>
+struct Room {
+  using Size = Sizes<Dims>;
+  std::byte* start;
+  __device__ std::byte* queries(int group) const { return start + group * Size::query_bytes; }
+  __device__ std::byte* keys(int stage) const {
+    return start + Size::groups * Size::query_bytes + 2 * stage * Size::key_bytes;
+  }
+  __device__ std::byte* values(int stage) const { return keys(stage) + Size::key_bytes; }
+  __device__ Barrier* full(int stage) const { return reinterpret_cast<Barrier*>(keys(Size::stages)) + stage; }
+  __device__ Barrier* empty(int stage) const { return full(Size::stages + stage); }
+  __device__ Barrier* group_meets(int group) const { return full(2 * Size::stages + group); }
+
+  __device__ void start_barriers() const {
+    for (int s = 0; s < Size::stages; ++s) {
+      start_barrier(full(s), group_threads);
+      start_barrier(empty(s), Size::groups * group_warps * warp_arrivals);
+    }
+    for (int g = 0; g < Size::groups; ++g) start_barrier(group_meets(g), group_warps * warp_arrivals);
+    publish_barriers();
+  }
+};
+
+// 16 bytes of a row stand where the 128-byte exchange wants them.
+__device__ inline int place_of(int row, int unit) {
+  return row * row_bytes + (unit ^ (row & 7)) * 16;
+}
+
+// The tiles of keys that somebody in the block sees.
+struct Keys {
+  int begin, tiles;
+  __device__ Keys(const TilesCall& call, const Queries& queries)
+      : begin(call.map.first_visible(queries.first_position) / tile_keys * tile_keys),
+        tiles((queries.last_position - begin) / tile_keys + 1) {}
+};
+
+// The copying warp group. Rows come 16 bytes at a time through the table of blocks; zeros for positions that
+// nobody here sees, because whatever the cache holds there (not a number, perhaps) times zero must be zero.
+template <int Dims>
+struct Copier {
+  using Size = Sizes<Dims>;
+  static constexpr int rows_at_once = group_threads / 8;
+  const TilesCall& call;
+  const Room<Dims>& room;
+  RingPlace next = {0, 1};  // the first time round every stage is free
+
+  __device__ void run(const Queries& queries, int kv_head) {
+    const Keys keys(call, queries);
+    for (int tile = 0; tile < keys.tiles; ++tile) {
+      wait(room.empty(next.stage), next.parity);
+      copy(next.stage, queries, keys.begin + tile * tile_keys, kv_head);
+      arrive_after_copies(room.full(next.stage));
+      next.advance(Size::stages);
+    }
+  }
+
+  __device__ void copy(int stage, const Queries& queries, int first, int kv_head) const {
+    const int row = static_cast<int>(threadIdx.x) / 8, unit = static_cast<int>(threadIdx.x) % 8;
+    const int visible = call.map.first_visible(queries.first_position);
+    std::byte* to = room.keys(stage) + place_of(row, unit);  // rows_at_once on, the exchange is the same
+#pragma unroll 4
+    for (int i = 0; i < tile_keys; i += rows_at_once) {
+      const int position = first + row + i;
+      const bool seen = position >= visible && position <= queries.last_position;
+      std::int64_t at = 0;
+      if (seen) at = (call.map.row(queries.sequence, position) * call.kv_heads + kv_head) * call.head_dim;
+#pragma unroll
+      for (int half = 0; half < Size::halves; ++half) {
+        const int dimension = 64 * half + 8 * unit;
+        const bool wanted = seen && dimension < call.head_dim;
+        const std::int64_t from = wanted ? (at + dimension) * 2 : 0;
+        copy_later(to + half * Size::key_half + i * row_bytes, call.keys + from, wanted);
+        copy_later(to + Size::key_bytes + half * Size::key_half + i * row_bytes, call.values + from, wanted);
+      }
+    }
+  }
+};
+
+using Scores = float[tile_keys / 2];               // as wgmma.cuh has them: rows g and g + 8
+using Weights = std::uint32_t[tile_keys / 16][4];  // the same as bf16, an operand for each 16 keys
+
+// A lane's part of a warp's sixteen queries.
+template <int Dims>
+struct Running {
+  float values[Dims / 64][32] = {};
+  float top[2] = {-INFINITY, -INFINITY}, sum[2] = {};
+  int own[2] = {};  // positions; -1 where there is no query
+
+  // Scores to weights of 2^(factor * score), and what was summed before to the new largest score.
+  template <bool Masks>
+  __device__ void weigh(Weights& weights, Scores& scores, const CacheMap& map, int first, float factor,
+                        int lane) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      if constexpr (Masks) mask(scores, map, first, lane, half);
+      float largest = top[half];
+#pragma unroll
+      for (int i = 0; i < tile_keys / 4; ++i) largest = fmaxf(largest, scores[at(i, half)]);
+      largest = fmaxf(largest, __shfl_xor_sync(0xFFFFFFFFu, largest, 1));
+      largest = fmaxf(largest, __shfl_xor_sync(0xFFFFFFFFu, largest, 2));
+      const float base = largest == -INFINITY ? 0.0f : largest * factor;  // nothing seen yet
+      const float shrink = exp2_of(top[half] * factor - base);
+      top[half] = largest;
+      float added = 0.0f;
+#pragma unroll
+      for (int i = 0; i < tile_keys / 4; ++i) {
+        float& s = scores[at(i, half)];
+        s = exp2_of(s * factor - base);
+        added += s;
+      }
+      sum[half] = sum[half] * shrink + added;
+#pragma unroll
+      for (int n = 0; n < Dims / 64; ++n) {
+#pragma unroll
+        for (int i = 0; i < 16; ++i) values[n][at(i, half)] *= shrink;
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < tile_keys / 16; ++k) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        weights[k][i] = packed(scores[8 * k + 2 * i], scores[8 * k + 2 * i + 1]);
+      }
+    }
+  }
+
+ private:
+  // The i-th number of row g (half 0) or g + 8.
+  __device__ static constexpr int at(int i, int half) { return i / 2 * 4 + 2 * half + i % 2; }
+  __device__ void mask(Scores& scores, const CacheMap& map, int first, int lane, int half) const {
+    const int oldest = own[half] < 0 ? 0 : map.first_visible(own[half]);
+#pragma unroll
+    for (int i = 0; i < tile_keys / 4; ++i) {
+      const int position = first + i / 2 * 8 + 2 * (lane % 4) + i % 2;
+      if (position > own[half] || position < oldest) scores[at(i, half)] = -INFINITY;
+    }
+  }
+};
+
+}  // namespace inferno::cuda::hopper_attention

@@ -1,0 +1,182 @@
+// rotate_and_store: a warp for each head of each row, those of V included: bound by latency, so nothing
+// waits. Whole heads of 64 and 128 dimensions, what prompts mostly have, go four dimensions at a time.
+#include "backend/cuda/device/elements.cuh"
+#include "backend/cuda/device/mma.cuh"
+#include "backend/cuda/device/warp.cuh"
+#include "backend/cuda/kernels/attention/attention.h"
+#include "backend/cuda/kernels/launch.cuh"
+
+namespace inferno::cuda {
+namespace {
+
+struct RopeCall {
+  Elements qkv, keys, values;
+  const float *table, *q_norm, *k_norm;
+  const std::int32_t *positions, *slots;
+  int heads, kv_heads, head_dim, half;
+  float epsilon;
+  bool normalizes;
+};
+
+// 1 / rms of the head, for all lanes.
+__device__ float inverse_rms(const RopeCall& call, std::int64_t head, int lane) {
+  float square = 0.0f;
+  for (int i = lane; i < call.head_dim; i += 32) {
+    const float x = call.qkv.get(head + i);
+    square += x * x;
+  }
+  return rsqrtf(warp_sum(square) / static_cast<float>(call.head_dim) + call.epsilon);
+}
+
+// Each lane takes pairs and, behind the rotated dimensions, single elements: it reads what it writes.
+__device__ void finish_head(const RopeCall& call, std::int64_t row, int h, int lane) {
+  const std::int64_t head =
+      row * (call.heads + 2 * call.kv_heads) * call.head_dim + std::int64_t{h} * call.head_dim;
+  const bool is_key = h >= call.heads;
+  const std::int64_t cached = std::int64_t{call.slots[row]} * call.kv_heads * call.head_dim +
+                              std::int64_t{h - call.heads} * call.head_dim;
+  const float inverse = call.normalizes ? inverse_rms(call, head, lane) : 1.0f;
+  const float* gain = is_key ? call.k_norm : call.q_norm;
+  const auto value = [&](int i) {
+    return call.qkv.get(head + i) * inverse * (call.normalizes ? gain[i] : 1.0f);
+  };
+  const auto store = [&](int i, float x) {
+    call.qkv.put(head + i, x);
+    if (is_key) call.keys.put(cached + i, x);
+  };
+  const float* cosines = call.table + std::int64_t{call.positions[row]} * 2 * call.half;
+  for (int i = lane; i < call.half; i += 32) {
+    const float a = value(i), b = value(call.half + i);
+    const float c = cosines[i], s = cosines[call.half + i];
+    store(i, a * c - b * s);
+    store(call.half + i, b * c + a * s);
+  }
+  for (int i = 2 * call.half + lane; i < call.head_dim; i += 32) store(i, value(i));
+}
+
+constexpr int warps = 8;
+
+__device__ void copy_value(const RopeCall& call, std::int64_t row, int h, int lane) {
+  const int all = call.heads + 2 * call.kv_heads;
+  const std::int64_t from = (row * all + h) * call.head_dim;
+  const int own = h - call.heads - call.kv_heads;
+  const std::int64_t to = (std::int64_t{call.slots[row]} * call.kv_heads + own) * call.head_dim;
+  for (int i = lane; i < call.head_dim; i += 32) call.values.put(to + i, call.qkv.get(from + i));
+}
+
+__global__ void __launch_bounds__(32 * warps) rotate_kernel(const RopeCall call) {
+  wait_for_previous();
+  let_next_start();
+  const std::int64_t row = blockIdx.x;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int h = static_cast<int>(blockIdx.y) * warps + static_cast<int>(threadIdx.x) / 32;
+  if (h < call.heads + call.kv_heads) {
+    finish_head(call, row, h, lane);
+  } else if (h < call.heads + 2 * call.kv_heads) {
+    copy_value(call, row, h, lane);
+  }
+}
+
+__device__ float4 four_at(const float* from) {
+  return *reinterpret_cast<const float4*>(from);
+}
+__device__ float4 scaled(float4 x, float factor, float4 gain) {
+  return {x.x * factor * gain.x, x.y * factor * gain.y, x.z * factor * gain.z, x.w * factor * gain.w};
+}
+// a * c + b * s, element by element.
+__device__ float4 turned(float4 a, float4 c, float4 b, float4 s) {
+  return {a.x * c.x + b.x * s.x, a.y * c.y + b.y * s.y, a.z * c.z + b.z * s.z, a.w * c.w + b.w * s.w};
+}
+__device__ float4 negated(float4 x) {
+  return {-x.x, -x.y, -x.z, -x.w};
+}
+__device__ float squares(float4 x) {
+  return x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w;
+}
+__device__ void put_four(const Elements& to, std::int64_t at, float4 x) {
+  *reinterpret_cast<uint2*>(to.data + at * 2) = make_uint2(packed(x.x, x.y), packed(x.z, x.w));
+}
+
+// Lane l of a head has dimensions 4 l to 4 l + 3 and those they are turned with, half a head on.
+template <int Dims>
+__global__ void __launch_bounds__(32 * warps) rotate_whole_kernel(const RopeCall call) {
+  constexpr int lanes = Dims / 8, half = Dims / 2, heads_at_once = 32 * warps / lanes;
+  wait_for_previous();
+  let_next_start();
+  const int l = static_cast<int>(threadIdx.x) % lanes, all = call.heads + 2 * call.kv_heads;
+  const int h = static_cast<int>(blockIdx.y) * heads_at_once + static_cast<int>(threadIdx.x) / lanes;
+  const bool is_there = h < all;
+  const std::int64_t row = blockIdx.x, at = (row * all + min(h, all - 1)) * Dims + 4 * l;
+  float* own = reinterpret_cast<float*>(call.qkv.data) + at;
+  float4 a = four_at(own), b = four_at(own + half);
+  if (call.normalizes) {  // all lanes come here, those of V and behind the last head as well
+    float square = squares(a) + squares(b);
+#pragma unroll
+    for (int offset = lanes / 2; offset > 0; offset >>= 1)
+      square += __shfl_xor_sync(full_warp, square, offset);
+    const float inverse = rsqrtf(square / static_cast<float>(Dims) + call.epsilon);
+    const float* gain = h < call.heads ? call.q_norm : call.k_norm;
+    if (h < call.heads + call.kv_heads) {
+      a = scaled(a, inverse, four_at(gain + 4 * l));
+      b = scaled(b, inverse, four_at(gain + half + 4 * l));
+    }
+  }
+  if (!is_there) return;
+  const std::int64_t slot = std::int64_t{call.slots[row]} * call.kv_heads;
+  if (h >= call.heads + call.kv_heads) {
+    const std::int64_t to = (slot + h - call.heads - call.kv_heads) * Dims + 4 * l;
+    put_four(call.values, to, a);
+    put_four(call.values, to + half, b);
+    return;
+  }
+  const float* cosines = call.table + std::int64_t{call.positions[row]} * Dims + 4 * l;
+  const float4 c = four_at(cosines), s = four_at(cosines + half);
+  const float4 low = turned(a, c, negated(b), s), high = turned(b, c, a, s);
+  *reinterpret_cast<float4*>(own) = low;
+  *reinterpret_cast<float4*>(own + half) = high;
+  if (h < call.heads) return;
+  const std::int64_t to = (slot + h - call.heads) * Dims + 4 * l;
+  put_four(call.keys, to, low);
+  put_four(call.keys, to + half, high);
+}
+
+bool is_whole(const RopeCall& call, int dims) {
+  const auto is_aligned = [](const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; };
+  return call.head_dim == dims && 2 * call.half == dims && call.qkv.wide && !call.keys.wide &&
+         !call.values.wide && is_aligned(call.qkv.data) && is_aligned(call.keys.data) &&
+         is_aligned(call.values.data) && is_aligned(call.table) && is_aligned(call.q_norm) &&
+         is_aligned(call.k_norm);
+}
+
+template <int Dims>
+void start_whole(const Queue& queue, const RopeCall& call, int rows) {
+  const int heads_at_once = 32 * warps / (Dims / 8);
+  const dim3 grid(static_cast<unsigned>(rows), blocks_for(call.heads + 2 * call.kv_heads, heads_at_once));
+  launch(queue, {.grid = grid, .threads = 32 * warps}, rotate_whole_kernel<Dims>, call);
+}
+
+}  // namespace
+
+void rotate_and_store(const Queue& queue, Matrix qkv, Matrix rope_table, const AttentionCall& call) {
+  const AttentionSpec& spec = call.spec;
+  const RopeCall what = {.qkv = elements_of(qkv),
+                         .keys = elements_of(call.cache.keys),
+                         .values = elements_of(call.cache.values),
+                         .table = floats_of(rope_table),
+                         .q_norm = floats_of(call.weights.q_norm),
+                         .k_norm = floats_of(call.weights.k_norm),
+                         .positions = integers_of(call.step.positions),
+                         .slots = integers_of(call.group.slots),
+                         .heads = spec.heads,
+                         .kv_heads = spec.kv_heads,
+                         .head_dim = spec.head_dim,
+                         .half = rope_table ? rope_table.cols / 2 : 0,
+                         .epsilon = call.weights.norm_epsilon,
+                         .normalizes = spec.qk_norm};
+  if (is_whole(what, 64)) return start_whole<64>(queue, what, qkv.rows);
+  if (is_whole(what, 128)) return start_whole<128>(queue, what, qkv.rows);
+  const dim3 grid(static_cast<unsigned>(qkv.rows), blocks_for(spec.heads + 2 * spec.kv_heads, warps));
+  launch(queue, {.grid = grid, .threads = 32 * warps}, rotate_kernel, what);
+}
+
+}  // namespace inferno::cuda

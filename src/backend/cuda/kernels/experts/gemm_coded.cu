@@ -1,0 +1,240 @@
+// Products of many tokens of each expert on Hopper, straight from MXFP4 tiles: 128 weight rows by up to 256
+// tokens with wgmma. The weights are its first operand, decoded in registers by the warp that multiplies
+// them; the tokens are its second, read from shared memory. So nothing is decoded to memory first: for
+// gpt-oss-20b's experts that would be 3.2 GB of traffic for each layer.
+//
+// A lane decodes eight neighbouring columns at a time, but of a step of sixteen the instruction wants columns
+// 2t, 2t + 1, 2t + 8 and 2t + 9 of lane t. It does not care which column is called which as long as both
+// operands agree, so the tokens' columns are arranged: arrange_choices() does so, and the gated product
+// writes its results in that order.
+#include "backend/cuda/kernels/experts/gemm_coded.cuh"
+
+#include <algorithm>
+
+#include "backend/cuda/device/warp.cuh"
+#include "backend/cuda/kernels/launch.cuh"
+#include "backend/cuda/tensor_map.h"
+
+namespace inferno::cuda {
+namespace {
+
+using namespace coded;
+
+// Where a column of 64 stands: lane t has 16 t to 16 t + 15, of them four neighbours for each step.
+__device__ constexpr int place_of(int column) {
+  const int t = column / 16, step = column / 4 % 4, second = column / 2 % 2;
+  return 16 * step + 8 * second + 2 * t + column % 2;
+}
+static_assert(Codec::element(1, 0) == 16 && Codec::element(0, 1) == 8);
+
+struct Result {
+  const Arguments& call;
+  const Tile& tile;
+  const Room& room;
+  const int warp, lane;  // of those that multiply
+  const std::uint32_t turn;
+
+  __device__ float bias_at(int row) const {
+    return call.bias == nullptr ? 0.0f : __ldg(call.bias + tile.expert * call.bias_stride + row);
+  }
+
+  // Sums of rows g and g + 8 of a pair: those of tokens 8 j + 2 t and the next.
+  template <class Use>
+  __device__ void each(const float (&sums)[32], int first, const Use& use) const {
+#pragma unroll
+    for (int j = 0; j < batch / 8; ++j) {
+      const int token = first + 8 * j + 2 * (lane % 4);
+      if (first + 8 * j >= tile.tokens) return;
+      use(token, sums[4 * j], sums[4 * j + 2]);
+      use(token + 1, sums[4 * j + 1], sums[4 * j + 3]);
+    }
+  }
+  template <class Use>
+  __device__ void each(const Sums& sums, const Use& use) const {
+    each(sums.first, 0, use);
+    each(sums.second, batch, use);
+    each(sums.third, 2 * batch, use);
+    each(sums.fourth, 3 * batch, use);
+  }
+
+  // Elements of a token lie in several warps: they meet in shared memory and leave as whole rows of 128
+  // bytes.
+  __device__ void write_activated(const Sums& sums) const {
+    const int element = 8 * warp + lane / 4, row = 8 * tile.first_pair + element;
+    const float gate_bias = bias_at(row), up_bias = bias_at(call.rows + row);
+    std::byte* results = room.results();
+    std::byte* to = results + 2 * place_of(element);
+    wait(room.results_read(), turn ^ 1u);
+    each(sums, [&](int token, float gate, float up) {
+      const float value = call.gate(gate + gate_bias, up + up_bias);
+      *reinterpret_cast<__nv_bfloat16*>(to + token * result_stride) = __float2bfloat16_rn(value);
+    });
+    __syncwarp();
+    arrive_as_warp(room.results_there(), lane);
+    wait(room.results_there(), turn);
+    std::byte* out = call.out + (std::int64_t{tile.first} * call.out_cols + 8 * tile.first_pair) * 2;
+    for (int i = 32 * warp + lane; i < 8 * tile.tokens; i += groups * group_threads) {
+      const int token = i / 8, unit = i % 8 * 16;
+      *reinterpret_cast<uint4*>(out + std::int64_t{token} * call.out_cols * 2 + unit) =
+          *reinterpret_cast<const uint4*>(results + token * result_stride + unit);
+    }
+    __syncwarp();
+    arrive_as_warp(room.results_read(), lane);
+  }
+
+  __device__ void write(const Sums& sums) const {
+    const int first = 16 * (tile.first_pair + warp) + lane / 4, second = first + 8;
+    const bool has_first = first < call.rows, has_second = second < call.rows;
+    const float first_bias = has_first ? bias_at(first) : 0.0f,
+                second_bias = has_second ? bias_at(second) : 0.0f;
+    auto* out = reinterpret_cast<float*>(call.out) + std::int64_t{tile.first} * call.out_cols + first;
+    each(sums, [&](int token, float a, float b) {
+      if (token >= tile.tokens) return;
+      float* at = out + std::int64_t{token} * call.out_cols;
+      if (has_first) at[0] = a + first_bias;
+      if (has_second) at[8] = b + second_bias;
+    });
+  }
+};
+
+template <bool Gated>
+__global__ void __launch_bounds__(threads, 1) coded_kernel(const __grid_constant__ Arguments call) {
+  extern __shared__ __align__(1024) std::byte start[];
+  const Room room = {start};
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < stages; ++s) {
+      start_barrier(room.full(s), copiers);
+      start_barrier(room.empty(s), pairs * warp_arrivals);
+    }
+    start_barrier(room.results_there(), pairs * warp_arrivals);
+    start_barrier(room.results_read(), pairs * warp_arrivals);
+    publish_barriers();
+  }
+  wait_for_previous();
+  let_next_start();
+  __syncthreads();
+  const Plan plan(call, (call.rows + (Gated ? 7 : 15)) / (Gated ? 8 : 16));
+  const int warp = static_cast<int>(threadIdx.x) / 32 - group_threads / 32;
+  if (warp < 0) {
+    keep_registers<40>();
+    if (threadIdx.x % 32 != 0) return;
+    Filler<Gated> filler = {call, room, static_cast<int>(threadIdx.x) / 32};
+    for (int i = static_cast<int>(blockIdx.x); i < plan.total; i += static_cast<int>(gridDim.x)) {
+      filler.fill(plan.tile(call, i));
+    }
+    return;
+  }
+  take_registers<232>();
+  Multiplier<Gated> multiplier(room, warp);
+  std::uint32_t turn = 0;
+  for (int i = static_cast<int>(blockIdx.x); i < plan.total; i += static_cast<int>(gridDim.x), turn ^= 1u) {
+    const Tile tile = plan.tile(call, i);
+    const int filled = __shfl_sync(full_warp, tile.filled(), 0);  // the compiler then knows: all lanes agree
+    const int steps = call.cols / depth;
+    Sums sums;
+    multiplier.multiply(sums, steps, filled);
+    const Result result = {call, tile, room, warp, static_cast<int>(threadIdx.x) % 32, turn};
+    if constexpr (Gated) {
+      result.write_activated(sums);
+    } else {
+      result.write(sums);
+    }
+  }
+}
+
+// A block for each token; a thread a unit of 16 bytes: four pairs that stand together, 16 columns apart.
+__global__ void __launch_bounds__(512)
+    arrange_kernel(std::byte* out, const Elements in, const std::int32_t* places, int cols, int active) {
+  wait_for_previous();
+  let_next_start();
+  const std::int64_t token = blockIdx.x;
+  for (int i = static_cast<int>(threadIdx.x); i < cols / 8; i += static_cast<int>(blockDim.x)) {
+    const std::int64_t from = token * cols + i / 8 * depth + 2 * (i % 8);
+    uint4 unit;
+    auto* pairs_of = reinterpret_cast<std::uint32_t*>(&unit);
+#pragma unroll
+    for (int t = 0; t < 4; ++t) {
+      pairs_of[t] = packed(in.get(from + 16 * t), in.get(from + 16 * t + 1));
+    }
+    for (int k = 0; k < active; ++k) {
+      const std::int64_t place = places[token * active + k];
+      *reinterpret_cast<uint4*>(out + (place * cols + 8 * i) * 2) = unit;
+    }
+  }
+}
+
+CUtensorMap map_weights(const WeightView& weight, const std::byte* from, int rows) {
+  const auto tile = static_cast<cuuint64_t>(weight.tile_bytes);
+  const auto between = static_cast<cuuint64_t>(weight.rows_between / tiles::tile_rows);
+  const cuuint64_t all =
+      static_cast<cuuint64_t>(weight.count - 1) * between + blocks_for(rows, tiles::tile_rows);
+  return tensor_map(from, {.type = CU_TENSOR_MAP_DATA_TYPE_UINT32,
+                           .rank = 3,
+                           .sizes = {chunk_bytes / 4, tile / chunk_bytes, all},
+                           .strides = {chunk_bytes, tile},
+                           .box = {chunk_bytes / 4, 1, pairs}});
+}
+
+template <bool Gated>
+void start(const Queue& queue, const WeightView& weight, const std::byte* up, int rows,
+           const CodedProduct& product, const Gate& gate) {
+  const auto kernel = coded_kernel<Gated>;
+  const Arguments arguments = {.weight_map = map_weights(weight, weight.data, rows),
+                               .up_map = map_weights(weight, up, rows),
+                               .token_map = map_rows(product.in, batch),
+                               .out = product.out.data,
+                               .bias = product.bias,
+                               .bias_stride = product.bias_stride,
+                               .tiles_between = weight.rows_between / tiles::tile_rows,
+                               .gate = gate,
+                               .rows = rows,
+                               .cols = weight.cols,
+                               .out_cols = product.out.cols,
+                               .tile_expert = product.sorted->tile_expert,
+                               .tile_first = product.sorted->tile_first,
+                               .tile_rows = product.sorted->tile_rows,
+                               .tiles = product.tiles};
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
+  launch(queue,
+         {.grid = dim3(static_cast<unsigned>(queue.multiprocessors)),
+          .threads = threads,
+          .shared = shared_bytes},
+         kernel, arguments);
+}
+
+bool is_coded(const WeightView& weight) {
+  return weight.format == Codec::format && weight.layout == Layout::tiled && weight.cols % depth == 0;
+}
+
+}  // namespace
+
+bool coded_takes(const Queue& queue, std::span<const WeightView> gate_up, const WeightView& down, int hidden,
+                 const ActivationSpec& activation) {
+  if (!queue.warp_groups || shared_bytes > queue.shared_limit || !is_gate(activation)) return false;
+  if (!is_coded(down) || hidden % depth != 0 || down.cols != hidden) return false;
+  if (!std::ranges::all_of(gate_up, is_coded)) return false;
+  const WeightView& gate = gate_up.front();
+  if (gate_up.size() == 1) return gate.rows == 2 * hidden;
+  const WeightView& up = gate_up.back();
+  return gate_up.size() == 2 && gate.rows == hidden && up.rows == hidden && same_kind(gate, up) &&
+         gate.count == up.count && gate.rows_between == up.rows_between;
+}
+
+void arrange_choices(const Queue& queue, Matrix out, Matrix in, const Sorted& sorted, int active) {
+  launch(queue, {.grid = dim3(static_cast<unsigned>(in.rows)), .threads = 384}, arrange_kernel, out.data,
+         elements_of(in), sorted.places, in.cols, active);
+}
+
+void coded_gated(const Queue& queue, std::span<const WeightView> gate_up, const CodedProduct& product,
+                 const ActivationSpec& activation) {
+  const WeightView& gate = gate_up.front();
+  const int hidden = product.out.cols;
+  start<true>(queue, gate, gate_up.size() == 2 ? gate_up[1].data : gate.from_row(hidden), hidden, product,
+              gate_of(activation));
+}
+
+void coded_plain(const Queue& queue, const WeightView& weight, const CodedProduct& product) {
+  start<false>(queue, weight, weight.data, weight.rows, product, {});
+}
+
+}  // namespace inferno::cuda

@@ -1,0 +1,220 @@
+// The pieces of gemm_coded.cu: what a tile is, where things lie in shared memory, and the two sides of the
+// ring: the threads that copy and the warp groups that decode and multiply.
+#pragma once
+
+#include "backend/cuda/device/elements.cuh"
+#include "backend/cuda/device/tensor_copy.cuh"
+#include "backend/cuda/device/wgmma.cuh"
+#include "backend/cuda/kernels/experts/experts.h"
+#include "backend/cuda/kernels/linear/gate.cuh"
+#include "backend/cuda/kernels/linear/mxfp4_run.cuh"
+
+namespace inferno::cuda::coded {
+
+using Codec = RunsOfMxfp4;
+constexpr int chunk_bytes = tiles::chunk_of(Codec::format).bytes;
+constexpr int depth = 64;                       // columns of a stage: one chunk
+constexpr int group_threads = 128, groups = 2;  // that multiply
+constexpr int threads = (groups + 1) * group_threads, copiers = 4;
+constexpr int pairs = 4 * groups;                        // of tiles, one for each multiplying warp
+constexpr int batch = 64, batches = coded_rows / batch;  // tokens that one copy brings
+constexpr int batch_bytes = batch * depth * 2;
+constexpr int token_bytes = batches * batch_bytes, weight_bytes = 2 * pairs * chunk_bytes;
+constexpr int stages = 5;
+constexpr int result_stride = depth * 2 + 16;  // of a token's activated elements; 16: other banks
+constexpr int result_bytes = coded_rows * result_stride;
+constexpr int barriers = 2 * stages + 2;
+constexpr int shared_bytes = stages * (token_bytes + weight_bytes) + result_bytes + 8 * barriers;
+static_assert(tiles::chunk_of(Codec::format).cols == depth && batches == 4);
+
+struct Arguments {
+  CUtensorMap weight_map;  // [tiles of all experts, chunks, bytes of a chunk]
+  CUtensorMap up_map;     // the same of up rows, where `weight_map` has gate rows; otherwise of the same rows
+  CUtensorMap token_map;  // [places, columns]
+  std::byte* out;
+  const float* bias;
+  std::int64_t bias_stride;
+  int tiles_between;  // one expert's first tile and the next one's
+  Gate gate;
+  int rows, cols, out_cols;
+  const std::int32_t *tile_expert, *tile_first, *tile_rows;
+  int tiles;
+};
+
+struct Room {
+  std::byte* start;
+  __device__ std::byte* tokens(int stage) const { return start + stage * token_bytes; }
+  __device__ std::byte* weights(int stage) const {
+    return start + stages * token_bytes + stage * weight_bytes;
+  }
+  __device__ std::byte* results() const { return start + stages * (token_bytes + weight_bytes); }
+  __device__ Barrier* full(int stage) const {
+    return reinterpret_cast<Barrier*>(results() + result_bytes) + stage;
+  }
+  __device__ Barrier* empty(int stage) const { return full(stages + stage); }
+  __device__ Barrier* results_there() const { return full(2 * stages); }
+  __device__ Barrier* results_read() const { return full(2 * stages + 1); }
+};
+
+// Places [first, first + tokens) of an expert, and the pairs of weight tiles from first_pair on.
+struct Tile {
+  int expert, first, tokens, first_pair;
+  __device__ int filled() const { return (tokens + batch - 1) / batch; }
+};
+
+// All rows of a tile of places follow one another: blocks that run together read the same tokens and experts.
+struct Plan {
+  int row_tiles, total = 0;
+
+  // All threads together.
+  __device__ Plan(const Arguments& call, int pairs_of_expert)
+      : row_tiles((pairs_of_expert + pairs - 1) / pairs) {
+    int used = 0;
+    for (int first = 0; first < call.tiles; first += threads) {
+      const int index = first + static_cast<int>(threadIdx.x);
+      used += __syncthreads_count(index < call.tiles && call.tile_expert[index] >= 0);
+    }
+    total = used * row_tiles;
+  }
+  __device__ Tile tile(const Arguments& call, int index) const {
+    const int place = index / row_tiles;
+    return {call.tile_expert[place], call.tile_first[place], call.tile_rows[place],
+            index % row_tiles * pairs};
+  }
+};
+
+// By one thread of each of four warps, the first two for weights, the others for tokens: one thread that asks
+// for all six copies of a stage is 3 % slower where experts have few tokens. All arrive at every stage, also
+// without a copy: none can be passed by the ring.
+template <bool Gated>
+struct Filler {
+  const Arguments& call;
+  const Room& room;
+  const int warp;
+  RingPlace next = {0, 1};  // the first time round every stage is free
+
+  __device__ void fill(const Tile& tile) {
+    const bool has_weights = warp < 2;
+    // A pair is a gate tile and the up tile of the same elements, or two neighbours.
+    const int first = tile.expert * call.tiles_between + (Gated ? tile.first_pair : 2 * tile.first_pair) +
+                      (!Gated && warp == 1 ? pairs : 0);
+    const int filled = tile.filled(), own_batches = (filled - (warp - 2) + 1) / 2;
+    const int bytes = has_weights ? weight_bytes / 2 : own_batches * batch_bytes;
+    for (int chunk = 0; chunk < call.cols / depth; ++chunk) {
+      Barrier* full = room.full(next.stage);
+      wait(room.empty(next.stage), next.parity);
+      arrive_expecting(full, static_cast<std::uint32_t>(bytes));
+      if (has_weights) {
+        tensor_copy(room.weights(next.stage) + warp * (weight_bytes / 2),
+                    warp == 0 ? call.weight_map : call.up_map, 0, chunk, first, full);
+      } else {
+        for (int i = warp - 2; i < filled; i += 2) {
+          tensor_copy(room.tokens(next.stage) + i * batch_bytes, call.token_map, chunk * depth,
+                      tile.first + i * batch, full);
+        }
+      }
+      next.advance(stages);
+    }
+  }
+};
+
+// By the tokens they are of: the tensor cores multiply by as many 64s as a tile has.
+struct Sums {
+  float first[32] = {}, second[32] = {}, third[32] = {}, fourth[32] = {};  // 64 each
+};
+
+// One of the warps that multiply: sixteen weight rows, a pair of tiles, by all tokens.
+template <bool Gated>
+class Multiplier {
+ public:
+  __device__ Multiplier(const Room& room, int warp)
+      : room_(room),
+        lane_(static_cast<int>(threadIdx.x) % 32),
+        first_((Gated ? warp : 2 * warp) * chunk_bytes),
+        second_((Gated ? warp + pairs : 2 * warp + 1) * chunk_bytes) {}
+
+  // Two sets of operands take turns: one is decoded while the tensor cores read the other.
+  __device__ void multiply(Sums& sums, int steps, int filled) {
+    Operands even, odd;
+    settle_all(sums);
+    decode(even);
+    start(sums, even, filled);
+    int step = 1;
+    for (; step + 1 < steps; step += 2) {
+      go_on(sums, odd, even, filled);
+      go_on(sums, even, odd, filled);
+    }
+    if (step < steps) go_on(sums, odd, even, filled);
+    wait_for_groups<0>();
+    settle_all(sums);
+    release(place_.stage);
+    place_.advance(stages);
+  }
+
+ private:
+  using Operands = std::uint32_t[4][4];  // sixteen columns each
+
+  __device__ void go_on(Sums& sums, Operands& next, Operands& before, int filled) {
+    const int stage = place_.stage;
+    place_.advance(stages);
+    decode(next);
+    start(sums, next, filled);
+    wait_for_groups<1>();
+#pragma unroll
+    for (int i = 0; i < 4; ++i) settle(before[i]);
+    release(stage);
+  }
+  __device__ void decode(Operands& out) const {
+    const std::byte* weights = room_.weights(place_.stage);
+    const int g = lane_ / 4, t = lane_ % 4;
+    wait(room_.full(place_.stage), place_.parity);
+    const Codec::Piece first = Codec::load(weights + first_, g, t);
+    const Codec::Piece second = Codec::load(weights + second_, g, t);
+#pragma unroll
+    for (int run = 0; run < Codec::runs; ++run) {
+      std::uint32_t a[4], b[4];
+      Codec::decode(a, first, run);
+      Codec::decode(b, second, run);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        std::uint32_t(&to)[4] = out[2 * run + half];
+        to[0] = a[2 * half], to[1] = b[2 * half], to[2] = a[2 * half + 1], to[3] = b[2 * half + 1];
+      }
+    }
+  }
+  // Every condition begins or leaves out whole products: the compiler gives up its background work where sums
+  // take different ways.
+  __device__ void start(Sums& sums, const Operands& operands, int filled) const {
+    const std::uint64_t tokens = group_operand(room_.tokens(place_.stage), Exchange::rows_of_128, 1024);
+    start_with<0>(sums.first, operands, tokens);
+    if (filled > 1) start_with<1>(sums.second, operands, tokens);
+    if (filled > 2) start_with<2>(sums.third, operands, tokens);
+    if (filled > 3) start_with<3>(sums.fourth, operands, tokens);
+    group_begins();  // or the compiler adds it here, and says so
+    group_closes();
+  }
+  template <int Batch>
+  __device__ static void start_with(float (&sums)[32], const Operands& operands, std::uint64_t tokens) {
+    group_begins();
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      multiply_group(sums, operands[k], tokens + operand_offset(Batch * batch_bytes + 32 * k), /*adds=*/true);
+    }
+  }
+  __device__ static void settle_all(Sums& sums) {
+    settle(sums.first);
+    settle(sums.second);
+    settle(sums.third);
+    settle(sums.fourth);
+  }
+  __device__ void release(int stage) const {
+    __syncwarp();
+    arrive_as_warp(room_.empty(stage), lane_);
+  }
+
+  const Room& room_;
+  const int lane_, first_, second_;
+  RingPlace place_ = {};
+};
+
+}  // namespace inferno::cuda::coded

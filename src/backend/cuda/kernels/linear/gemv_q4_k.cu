@@ -1,0 +1,75 @@
+// Codecs of gemv.cuh for Q4_K in tiles and for Q5_K as the file has it, which differ in a fifth bit.
+#include "backend/cuda/kernels/linear/gemv.cuh"
+
+namespace inferno::cuda {
+namespace {
+
+// Half a chunk. A lane takes eight bytes each of two pairs of groups: low halves belong to the first of a
+// pair, high ones to the second.
+struct CodecQ4_K {
+  static constexpr bool has_tiles = true;
+  static constexpr int runs = 4, step = 128, ahead = 2;
+  struct Piece {
+    uint4 words = {}, head = {};
+  };
+  __device__ static int element(int part, int run) { return 8 * part + 32 * run; }
+  __device__ static Piece load(const std::byte* tile, const Place& at) {
+    constexpr tiles::Chunk shape = tiles::chunk_of(WeightFormat::q4_k);
+    const std::byte* chunk = tile + std::int64_t{at.base / shape.cols} * shape.bytes;
+    return {load_once(chunk + tiles::run_q4_k(at.group, at.base % shape.cols / 8 + at.part)),
+            __ldg(reinterpret_cast<const uint4*>(chunk + tiles::head_q4_k(at.group)))};
+  }
+  __device__ static void decode(std::uint32_t (&out)[4], const Piece& piece, int base, int, int run) {
+    const uint4& w = piece.words;
+    const int shift = 4 * (run % 2);
+    grouped_byte_values(out, (run < 2 ? w.x : w.z) >> shift & 0x0F0F0F0Fu,
+                        (run < 2 ? w.y : w.w) >> shift & 0x0F0F0F0Fu,
+                        scales_k(piece.head, base % 256 / 32 + run));
+  }
+};
+
+// The file's blocks: 16 bytes of scales, 32 of fifth bits, 128 of codes; all of it begins at multiples of 16.
+// A lane takes 16 bytes of codes, whose low halves belong to one group of 32 and whose high ones to the next.
+struct CodecQ5_K {
+  static constexpr bool has_tiles = false;
+  static constexpr int runs = 4, step = 128, ahead = 2, codes = 48;
+  struct Piece {
+    uint4 words = {}, head = {}, fifths = {};
+  };
+  __device__ static int element(int part, int run) {
+    return 64 * (part / 2) + 16 * (part % 2) + 8 * (run % 2) + 32 * (run / 2);
+  }
+  __device__ static Piece load(const std::byte* row, const Place& at) {
+    const std::byte* block =
+        row + std::int64_t{at.base / 256} * static_cast<std::int64_t>(sizeof(blocks::Q5_K));
+    return {load_once(block + codes + at.base % 256 / 2 + 16 * at.part),
+            __ldg(reinterpret_cast<const uint4*>(block)),
+            __ldg(reinterpret_cast<const uint4*>(block + 16) + at.part % 2)};
+  }
+  __device__ static std::uint32_t word_of(const uint4& words, int run, int half) {
+    if (run % 2 == 0) return half == 0 ? words.x : words.y;
+    return half == 0 ? words.z : words.w;
+  }
+  __device__ static void decode(std::uint32_t (&out)[4], const Piece& piece, int base, int part, int run) {
+    const int group = base % 256 / 32 + 2 * (part / 2) + run / 2;
+    std::uint32_t bytes[2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      bytes[half] = (word_of(piece.words, run, half) >> (4 * (run / 2)) & 0x0F0F0F0Fu) |
+                    (word_of(piece.fifths, run, half) >> group & 0x01010101u) << 4;
+    }
+    grouped_byte_values(out, bytes[0], bytes[1], scales_k(piece.head, group));
+  }
+};
+
+}  // namespace
+
+void gemv_q4_k(const Queue& queue, const GemvCall& call, GemvMode mode, int count) {
+  start_gemv<CodecQ4_K>(queue, call, mode, count);
+}
+
+void gemv_q5_k(const Queue& queue, const GemvCall& call, GemvMode mode, int count) {
+  start_gemv<CodecQ5_K>(queue, call, mode, count);
+}
+
+}  // namespace inferno::cuda

@@ -1,0 +1,38 @@
+// Codec of gemv.cuh for q8_0.
+#include <cuda_fp16.h>
+
+#include "backend/cuda/kernels/linear/gemv.cuh"
+
+namespace inferno::cuda {
+namespace {
+
+// A chunk. A lane takes eight codes of each of its two blocks, and their scales.
+struct Codec {
+  static constexpr bool has_tiles = true;
+  static constexpr int runs = 2, step = 64, ahead = 4;
+  struct Piece {
+    uint4 words = {};
+    std::uint32_t scales = 0;
+  };
+  __device__ static int element(int part, int run) { return 8 * part + 32 * run; }
+  __device__ static Piece load(const std::byte* tile, const Place& at) {
+    constexpr tiles::Chunk shape = tiles::chunk_of(WeightFormat::q8_0);
+    const std::byte* chunk = tile + std::int64_t{at.base / shape.cols} * shape.bytes;
+    return {load_once(chunk + tiles::run_q8_0(at.group, at.part)),
+            __ldg(reinterpret_cast<const std::uint32_t*>(chunk + tiles::scale_q8_0(at.group, 0)))};
+  }
+  __device__ static void decode(std::uint32_t (&out)[4], const Piece& piece, int, int, int run) {
+    const float2 scales = __half22float2(*reinterpret_cast<const __half2*>(&piece.scales));
+    const float scale = run == 0 ? scales.x : scales.y;
+    signed_byte_values(out[0], out[1], run == 0 ? piece.words.x : piece.words.z, scale);
+    signed_byte_values(out[2], out[3], run == 0 ? piece.words.y : piece.words.w, scale);
+  }
+};
+
+}  // namespace
+
+void gemv_q8_0(const Queue& queue, const GemvCall& call, GemvMode mode, int count) {
+  start_gemv<Codec>(queue, call, mode, count);
+}
+
+}  // namespace inferno::cuda

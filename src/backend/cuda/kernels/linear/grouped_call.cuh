@@ -1,0 +1,196 @@
+// What a grouped product is told, how it divides its shared memory, and which part of the work a block has.
+#pragma once
+
+#include "backend/cuda/device/bulk_copy.cuh"
+#include "backend/cuda/device/elements.cuh"
+#include "backend/cuda/device/tiles.cuh"
+#include "backend/cuda/device/warp.cuh"
+#include "backend/cuda/kernels/experts/experts.h"
+
+namespace inferno::cuda {
+
+enum class GroupedMode { gated, plain };
+
+// Four teams of four warps multiply; one warp copies weights, one gathers tokens.
+constexpr int grouped_teams = 4, grouped_members = 4;
+constexpr int grouped_warps = grouped_teams * grouped_members;
+constexpr int grouped_threads = 32 * (grouped_warps + 2);
+constexpr int grouped_most_stages = 24;
+constexpr int grouped_most_eights = 3;  // a group's tokens come in eights
+
+// A stage of the ring: of each tile of a pair so many chunks, `each` for each member of a team. Nine
+// kilobytes, if a chunk for each is not more.
+template <WeightFormat Format>
+struct GroupedStage {
+  static constexpr tiles::Chunk chunk = tiles::chunk_of(Format);
+  static constexpr int wanted = (9 << 10) / (2 * grouped_members * chunk.bytes);
+  static constexpr int each = wanted > 1 ? wanted : 1;
+  static constexpr int chunks = grouped_members * each;
+  static constexpr int tile_bytes = chunks * chunk.bytes, bytes = 2 * tile_bytes;
+};
+
+// A pair of tiles is cut into slabs of columns, whose tokens fit into shared memory; a slab into parts, each
+// a stage of the ring.
+struct GroupedShape {
+  int chunks = 0, slabs = 1, slab_chunks = 0;
+  int stages = 0, eights = 1, token_stride = 0;
+  __device__ int chunks_of(int slab) const { return min(slab_chunks, chunks - slab * slab_chunks); }
+};
+
+// Rows that follow one another in the result from `column` on.
+struct GroupedPart {
+  const std::byte* data = nullptr;
+  int rows = 0, column = 0, first_pair = 0;
+};
+
+struct GroupedCall {
+  GroupedShape shape;
+  int pairs = 0;                       // of one expert; plain: two tiles make a pair
+  GroupedPart parts[gemv_most_parts];  // gated: one, and behind it up
+  int part_count = 1;
+  std::int64_t tile_bytes = 0, expert_bytes = 0;
+  // The tables of groups, or none: then all tokens read one matrix, and groups follow one another.
+  const std::int32_t *group_expert = nullptr, *group_first = nullptr, *group_rows = nullptr;
+  int groups = 0, tokens = 0;
+  const std::int32_t* gather = nullptr;  // the row of each place; null: the place
+  const std::byte* in = nullptr;         // of two bytes each
+  const float* factors = nullptr;        // of each row; null: 1
+  int cols = 0;
+  Elements out;
+  bool out_is_f16 = false;
+  int out_cols = 0;
+  const float* bias = nullptr;
+  std::int64_t bias_stride = 0;
+  ActivationSpec activation;
+};
+
+// Shared memory, front to back. Sums of a team's members wait there until one of them has read them.
+struct GroupedRoom {
+  Barrier *full, *empty, *tokens_full, *tokens_empty, *sums_there, *sums_read;
+  std::int32_t* share;  // first group, its first pair, last group, its end
+  float4* sums;         // [team][member but one][eight][lane]
+  std::byte *ring, *tokens;
+
+  static constexpr int barriers = 2 * grouped_most_stages + 2 + 2 * grouped_teams;
+  static constexpr int small_bytes = 8 * barriers + 16;
+  __host__ __device__ static int sums_bytes(int eights) {
+    return grouped_teams * (grouped_members - 1) * eights * 32 * 16;
+  }
+  __host__ __device__ static int fixed_bytes(const GroupedShape& shape) {
+    const int bytes = small_bytes + sums_bytes(shape.eights) + 8 * shape.eights * shape.token_stride;
+    return (bytes + 127) / 128 * 128;
+  }
+  __device__ GroupedRoom(std::byte* start, const GroupedShape& shape) {
+    full = reinterpret_cast<Barrier*>(start);
+    empty = full + grouped_most_stages;
+    tokens_full = empty + grouped_most_stages;
+    tokens_empty = tokens_full + 1;
+    sums_there = tokens_empty + 1;
+    sums_read = sums_there + grouped_teams;
+    share = reinterpret_cast<std::int32_t*>(sums_read + grouped_teams);
+    sums = reinterpret_cast<float4*>(start + small_bytes);
+    tokens = start + small_bytes + sums_bytes(shape.eights);
+    ring = start + fixed_bytes(shape);
+  }
+};
+
+// A group and those of its pairs that this block multiplies.
+struct GroupedPass {
+  int expert, place, rows, first, end;
+};
+
+// The blocks' shares are runs of pairs of about the same cost: a pair is read and decoded once for its group,
+// and multiplied once for each eight tokens, which costs little beside.
+struct GroupedShare {
+  int first_group, first_pair, last_group, last_end;
+
+  static __device__ int cost_of(int rows) {
+    constexpr int base = 12;
+    return rows > 0 ? base + (rows + 7) / 8 : 0;
+  }
+  // Blocks that read the same pairs for different groups do so at the same time: one finds them in L2.
+  static __device__ void divide(std::int32_t* to, const GroupedCall& call) {
+    const int block = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x);
+    const int group = block % call.groups, own = block / call.groups;
+    const int all = (blocks - 1 - group) / call.groups + 1;
+    to[0] = to[2] = group;
+    to[1] = call.pairs * own / all;
+    to[3] = call.pairs * (own + 1) / all;
+  }
+  // By one warp, into shared memory: where the shares of this block and of the next begin.
+  static __device__ void find(std::int32_t* to, const GroupedCall& call, int lane) {
+    int total = 0, count = 0;
+    for (int base = 0; base < call.groups; base += 32) {
+      const int rows = base + lane < call.groups ? __ldcg(call.group_rows + base + lane) : 0;
+      total += __reduce_add_sync(full_warp, cost_of(rows));
+      count += __popc(__ballot_sync(full_warp, rows > 0));
+    }
+    const std::int64_t all = std::int64_t{total} * call.pairs;
+    const std::int64_t begin = all * blockIdx.x / gridDim.x, end = all * (blockIdx.x + 1) / gridDim.x;
+    if (lane < 4) to[lane] = lane % 2 == 0 ? count : 0;
+    __syncwarp();
+    int before = 0;
+    for (int base = 0; base < call.groups; base += 32) {
+      const int group = base + lane;
+      const int cost = cost_of(group < call.groups ? __ldcg(call.group_rows + group) : 0);
+      int sum = cost;
+      for (int offset = 1; offset < 32; offset <<= 1) {
+        const int other = __shfl_up_sync(full_warp, sum, offset);
+        if (lane >= offset) sum += other;
+      }
+      const std::int64_t from = std::int64_t{before + sum - cost} * call.pairs;
+      const auto place = [&](std::int32_t* at, std::int64_t position) {
+        if (position < from || position >= from + std::int64_t{cost} * call.pairs) return;
+        const int pair = static_cast<int>((position - from + cost - 1) / cost);
+        at[0] = pair == call.pairs ? group + 1 : group;
+        at[1] = pair == call.pairs ? 0 : pair;
+      };
+      place(to, begin);
+      place(to + 2, end);
+      before += __shfl_sync(full_warp, sum, 31);
+    }
+    __syncwarp();
+  }
+
+  static __device__ GroupedPass whole(const GroupedCall& call, int group) {
+    GroupedPass pass = {
+        .expert = 0, .place = 8 * call.shape.eights * group, .rows = 0, .first = 0, .end = call.pairs};
+    if (call.group_rows == nullptr) {
+      pass.rows = min(8 * call.shape.eights, call.tokens - pass.place);
+      return pass;
+    }
+    pass.expert = __ldcg(call.group_expert + group);
+    pass.place = __ldcg(call.group_first + group);
+    pass.rows = __ldcg(call.group_rows + group);
+    return pass;
+  }
+  // use(pass) for each group of the share.
+  template <class Use>
+  __device__ void for_each(const GroupedCall& call, Use&& use) const {
+    for (int group = first_group; group <= last_group; ++group) {
+      const int first = group == first_group ? first_pair : 0;
+      const int end = group == last_group ? last_end : call.pairs;
+      if (first >= end) continue;
+      GroupedPass pass = whole(call, group);
+      pass.first = first;
+      pass.end = end;
+      use(pass);
+    }
+  }
+};
+
+__device__ inline const GroupedPart& part_of(const GroupedCall& call, int pair) {
+  int part = 0;
+  while (part + 1 < call.part_count && pair >= call.parts[part + 1].first_pair) ++part;
+  return call.parts[part];
+}
+
+// The team's next stage: every fourth is its own.
+__device__ inline void advance(RingPlace& place, int stages) {
+  place.stage += grouped_teams;
+  if (place.stage < stages) return;
+  place.stage -= stages;
+  place.parity ^= 1u;
+}
+
+}  // namespace inferno::cuda

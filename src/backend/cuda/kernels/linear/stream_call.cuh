@@ -1,0 +1,175 @@
+// What a stream kernel is told, and how it divides its shared memory.
+#pragma once
+
+#include "backend/cuda/device/bulk_copy.cuh"
+#include "backend/cuda/device/elements.cuh"
+#include "backend/cuda/device/tiles.cuh"
+#include "backend/cuda/kernels/linear/stream.h"
+
+namespace inferno::cuda {
+
+// Experts: gated, and this kernel chooses them. Combine: adds, of rows of chosen experts.
+enum class StreamMode { plain, gated, experts, add, combine };
+constexpr bool is_gated(StreamMode mode) {
+  return mode == StreamMode::gated || mode == StreamMode::experts;
+}
+constexpr bool is_adding(StreamMode mode) {
+  return mode == StreamMode::add || mode == StreamMode::combine;
+}
+// Whether a pair of tiles gives eight results, or sixteen.
+constexpr bool gives_eight(StreamMode mode) {
+  return is_gated(mode) || mode == StreamMode::combine;
+}
+
+// That multiply; one more fills the ring. Sixteen warps of up to 96 registers leave room on a multiprocessor
+// for one of four warps of 128: attention.
+constexpr int stream_warps = 15;
+constexpr int stream_threads = 32 * stream_warps;
+constexpr int stream_most_stages = 16;
+constexpr int stream_router_rows = 128;  // of a block whose results a router reads
+constexpr int stream_batch = 6;          // pairs of tiles whose sums are kept at once
+
+struct StreamPart {
+  const std::byte* data = nullptr;
+  int rows = 0, column = 0, first_tile = 0;
+};
+
+// A stage of the ring holds the same columns of a pair of tiles: all of them, or one of `parts`.
+struct StreamShape {
+  int chunks = 0, chunk_bytes = 0;
+  int parts = 1, part_chunks = 0;
+  int each = 1;  // chunks of a part that a warp multiplies
+  int used = 1;  // warps that have any
+  int stages = 0;
+  // Stages that may be on their way at once: while the kernel before still runs, and then.
+  int early = 1, ahead = 1;
+  __host__ __device__ int part_bytes() const { return part_chunks * chunk_bytes; }
+  __host__ __device__ int stage_bytes() const { return 2 * part_bytes(); }
+  __device__ int chunks_of(int part) const { return min(part_chunks, chunks - part * part_chunks); }
+};
+
+// In the order of use: what the first copies need comes first.
+struct StreamCall {
+  StreamShape shape;
+  int tiles_each = 0, tiles_rest = 0;  // of eight rows, of a block; of gated products: of the gate
+  std::int64_t tile_bytes = 0, expert_bytes = 0;
+  StreamPart parts[gemv_most_parts];
+  int part_count = 1;
+  int active = 1, expert_tiles = 0;
+  int vectors = 1;                        // one input for each chosen expert when there are several
+  const std::int32_t* experts = nullptr;  // chosen by a kernel before
+  const float* shares = nullptr;          // of the chosen experts
+  const std::byte* in = nullptr;
+  int cols = 0;
+  bool in_is_wide = false;
+  float in_factor = 0.0f;  // not zero: the input is f16, to be multiplied by it; of codecs that want f16
+  DelayedNorm norm;
+  Routing routing;
+  const float* bias = nullptr;
+  std::int64_t bias_stride = 0;
+  Elements out;
+  ActivationSpec activation;
+  float* residual = nullptr;
+  const float* gain = nullptr;
+  float scale = 1.0f;
+  float* squares = nullptr;
+  std::int32_t* undecided = nullptr;  // [stream_most_active]
+  Elements router;                    // [experts, width]
+  std::int64_t router_tile = 0;       // bytes of its tiles; 0: rows lie one after another
+  int router_experts = 0;
+  int router_shift = 0;  // 2^it threads share an expert's row of the router
+  std::int64_t* router_sums = nullptr;
+};
+
+// Shared memory, front to back. Inputs take two bytes each; `factors` and `sums` belong to blocks of 32.
+// Two batches' sums take turns in `reduced`.
+struct StreamRoom {
+  Barrier *full, *empty, *begun, *routed;  // begun: the kernel before has ended; routed: experts are chosen
+  float *reduced, *squares, *scaled, *inverse, *factors, *sums;
+  std::int32_t* chosen;   // twice: the warp that copies knows them earlier
+  std::byte *zeros, *in;  // zeros: 32 bytes of them
+  std::byte* ring;
+
+  static constexpr int batch_rows = 2 * tiles::tile_rows * stream_batch;
+  static constexpr int warp_floats = batch_rows + 4;  // warps write to other banks
+  static constexpr int batch_floats = stream_warps * warp_floats;
+  static constexpr int small_floats = stream_warps + 1 + stream_router_rows + 16;
+  // Bytes that codecs may read, and multiply by zero.
+  static constexpr int behind_input = 128, behind_ring = 2048;
+  __host__ __device__ static int fixed_bytes(int inputs) {
+    const int floats = 2 * batch_floats + small_floats + 2 * stream_most_active + inputs / 16;
+    return ((2 * stream_most_stages + 2) * 8 + 4 * floats + 2 * inputs + behind_input + 127) / 128 * 128;
+  }
+  __device__ StreamRoom(std::byte* start, int inputs) {
+    full = reinterpret_cast<Barrier*>(start);
+    empty = full + stream_most_stages;
+    begun = empty + stream_most_stages;
+    routed = begun + 1;
+    reduced = reinterpret_cast<float*>(routed + 1);
+    zeros = reinterpret_cast<std::byte*>(reduced + 2 * batch_floats);
+    inverse = reduced + 2 * batch_floats + 8;
+    squares = inverse + 8;
+    scaled = squares + stream_warps + 1;
+    chosen = reinterpret_cast<std::int32_t*>(scaled + stream_router_rows);
+    factors = reinterpret_cast<float*>(chosen + 2 * stream_most_active);
+    sums = factors + inputs / 32;
+    in = reinterpret_cast<std::byte*>(sums + inputs / 32);
+    ring = start + fixed_bytes(inputs);
+  }
+};
+
+// The tiles of this block, taken two by two: of gated products one of the gate and one of up, of experts that
+// are added up the same of two experts, otherwise neighbours, of which the last may be alone.
+struct StreamShare {
+  int first, tiles, pairs;
+};
+template <StreamMode mode>
+__device__ StreamShare share_of(const StreamCall& call) {
+  const int own = static_cast<int>(blockIdx.x);
+  const int tiles = call.tiles_each + (own < call.tiles_rest ? 1 : 0);
+  return {own * call.tiles_each + min(own, call.tiles_rest), tiles,
+          gives_eight(mode) ? tiles : (tiles + 1) / 2};
+}
+
+// Which rows a tile is: of a part of the weight, or of a chosen expert.
+struct TilePlace {
+  int tile, part = 0, choice = 0;
+  __device__ int row() const { return tiles::tile_rows * tile; }
+};
+template <StreamMode mode>
+__device__ TilePlace place_of(const StreamCall& call, int tile) {
+  TilePlace out = {tile};
+  if constexpr (mode == StreamMode::plain) {
+    while (out.part + 1 < call.part_count && tile >= call.parts[out.part + 1].first_tile) ++out.part;
+    out.tile -= call.parts[out.part].first_tile;
+  }
+  if constexpr (mode == StreamMode::experts) {
+    for (; out.tile >= call.expert_tiles; out.tile -= call.expert_tiles) ++out.choice;
+  }
+  return out;
+}
+
+// Barriers of the block, beside those of the ring. The warp that copies arrives and does not wait.
+__device__ inline void sync_multipliers() {
+  asm volatile("bar.sync 1, %0;" ::"n"(stream_threads) : "memory");
+}
+// The first of those that multiply and the warp that copies have started their barriers.
+__device__ inline void ring_may_be_filled(bool waits) {
+  if (waits) {
+    asm volatile("bar.sync 4, 64;" ::: "memory");
+  } else {
+    asm volatile("bar.arrive 4, 64;" ::: "memory");
+  }
+}
+__device__ inline void ring_is_ready(bool waits) {
+  if (waits) {
+    asm volatile("bar.sync 2, %0;" ::"n"(stream_threads + 32) : "memory");
+  } else {
+    asm volatile("bar.arrive 2, %0;" ::"n"(stream_threads + 32) : "memory");
+  }
+}
+// For the warps that write results; gated ones have so few rows.
+constexpr int stream_writers = 64;
+static_assert(stream_batch * tiles::tile_rows <= stream_writers);
+
+}  // namespace inferno::cuda

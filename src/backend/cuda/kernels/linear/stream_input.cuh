@@ -1,0 +1,173 @@
+// The start of a stream kernel: the input vectors in shared memory as the codec wants them, and the norm that
+// the kernel before left undone.
+#pragma once
+
+#include <cuda_fp16.h>
+
+#include "backend/cuda/device/warp.cuh"
+#include "backend/cuda/kernels/linear/stream_call.cuh"
+
+namespace inferno::cuda {
+
+// 1 / rms of rows that lack it. One warp of a block reads the parts of the squares: if all did, the few lines
+// that hold them would be asked for thousands of times at once.
+struct SquareParts {
+  static constexpr int at_once = 5;
+  float values[at_once] = {};
+
+  __device__ void load(const DelayedNorm& norm, int lane) {
+    if (norm.squares == nullptr) return;
+#pragma unroll
+    for (int i = 0; i < at_once; ++i) {
+      if (lane + 32 * i < norm.parts) values[i] = __ldcg(norm.squares + lane + 32 * i);
+    }
+  }
+  __device__ float inverse_rms(const DelayedNorm& norm, int lane) const {
+    if (norm.squares == nullptr) return 1.0f;
+    float sum = 0.0f;
+#pragma unroll
+    for (int i = 0; i < at_once; ++i) sum += values[i];
+    for (int part = lane + 32 * at_once; part < norm.parts; part += 32) sum += __ldcg(norm.squares + part);
+    return rsqrtf(warp_sum(sum) * norm.per_width + norm.epsilon);
+  }
+};
+
+__device__ inline void load_eight(float (&out)[8], const StreamCall& call, int chunk) {
+  if (call.in_is_wide) {
+    const auto* from = reinterpret_cast<const float4*>(call.in) + 2 * chunk;
+    const float4 a = __ldcg(from), b = __ldcg(from + 1);
+    out[0] = a.x, out[1] = a.y, out[2] = a.z, out[3] = a.w;
+    out[4] = b.x, out[5] = b.y, out[6] = b.z, out[7] = b.w;
+    return;
+  }
+  const uint4 words = __ldcg(reinterpret_cast<const uint4*>(call.in) + chunk);
+  const std::uint32_t pairs[4] = {words.x, words.y, words.z, words.w};
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    out[2 * i] = low_of(pairs[i]);
+    out[2 * i + 1] = high_of(pairs[i]);
+  }
+}
+
+__device__ inline std::uint32_t half_pair(float low, float high) {
+  const __half2 pair = __floats2half2_rn(low, high);
+  return *reinterpret_cast<const std::uint32_t*>(&pair);
+}
+
+// A power of two that brings numbers up to `top` close to the end of f16's range, and its inverse: a block's
+// values then keep eleven bits however large or small they are.
+__device__ inline float2 f16_scale(float top) {
+  const int exponent = static_cast<int>(__float_as_uint(top) >> 23 & 255u);
+  const int up = min(max(14 + 127 - exponent, -100), 100);
+  return {__uint_as_float(static_cast<std::uint32_t>(127 + up) << 23),
+          __uint_as_float(static_cast<std::uint32_t>(127 - up) << 23)};
+}
+
+// Eight elements of a block, of which four neighbouring lanes hold the others, as f16 with a factor.
+__device__ inline uint4 scaled_chunk(const float (&x)[8], const StreamRoom& room, int chunk, bool exists) {
+  float top = 0.0f;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) top = fmaxf(top, fabsf(x[i]));
+  top = fmaxf(top, __shfl_xor_sync(full_warp, top, 1));
+  top = fmaxf(top, __shfl_xor_sync(full_warp, top, 2));
+  const float2 scale = f16_scale(top);
+  std::uint32_t pairs[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) pairs[i] = half_pair(x[2 * i] * scale.x, x[2 * i + 1] * scale.x);
+  if (exists && chunk % 4 == 0) room.factors[chunk / 4] = scale.y;
+  return make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+}
+
+// The same as two bytes: sixteen bits, of which the tensor cores multiply the high and the low ones apart.
+// A block's 32 high bytes lie before its 32 low ones.
+template <bool Sums>
+__device__ void store_bytes(const float (&x)[8], const StreamRoom& room, int chunk, bool exists) {
+  constexpr float most = 32512.0f;
+  float top = 0.0f, nothing = 0.0f;  // nothing: not a number if any of them is none
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    top = fmaxf(top, fabsf(x[i]));
+    nothing = fmaf(x[i], 0.0f, nothing);
+  }
+  top = fmaxf(top, __shfl_xor_sync(full_warp, top, 1));
+  top = fmaxf(top, __shfl_xor_sync(full_warp, top, 2));
+  nothing += __shfl_xor_sync(full_warp, nothing, 1);
+  nothing += __shfl_xor_sync(full_warp, nothing, 2);
+  const float scale = top > 0.0f ? most / top : 0.0f, factor = top * (1.0f / most) + nothing;
+  std::uint32_t high[2] = {}, low[2] = {};
+  int sum = 0;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const int value = __float2int_rn(x[i] * scale), top_byte = (value + 128) >> 8;
+    sum += value;
+    high[i / 4] |= (static_cast<std::uint32_t>(top_byte) & 255u) << (8 * (i % 4));
+    low[i / 4] |= (static_cast<std::uint32_t>(value) & 255u) << (8 * (i % 4));
+  }
+  if constexpr (Sums) {
+    sum += __shfl_xor_sync(full_warp, sum, 1);
+    sum += __shfl_xor_sync(full_warp, sum, 2);
+  }
+  if (!exists) return;
+  std::byte* to = room.in + 64 * (chunk / 4) + 8 * (chunk % 4);
+  *reinterpret_cast<uint2*>(to) = make_uint2(high[0], high[1]);
+  *reinterpret_cast<uint2*>(to + 32) = make_uint2(low[0], low[1]);
+  if (chunk % 4 != 0) return;
+  room.factors[chunk / 4] = factor;
+  if constexpr (Sums) room.sums[chunk / 4] = factor * static_cast<float>(sum);
+}
+
+enum class InputForm { bf16, f16, bytes, bytes_and_sums };  // all but bf16 with a factor for each block
+
+template <InputForm form>
+__device__ void store_octet(const float (&x)[8], const StreamRoom& room, int chunk, bool exists) {
+  if constexpr (form == InputForm::bytes || form == InputForm::bytes_and_sums) {
+    store_bytes<form == InputForm::bytes_and_sums>(x, room, chunk, exists);
+    return;
+  }
+  uint4 words;
+  if constexpr (form == InputForm::f16) {
+    words = scaled_chunk(x, room, chunk, exists);
+  } else {
+    words = make_uint4(packed(x[0], x[1]), packed(x[2], x[3]), packed(x[4], x[5]), packed(x[6], x[7]));
+  }
+  if (exists) reinterpret_cast<uint4*>(room.in)[chunk] = words;
+}
+
+// Octets of all inputs, of which some are asked for before the first is used. Of those that are in the
+// codec's form already only the factors are missing.
+template <InputForm form, int at_once>
+__device__ void stage_input(const StreamCall& call, const StreamRoom& room, int thread) {
+  const int octets = call.vectors * call.cols / 8;
+  if (form == InputForm::bf16 ? !call.in_is_wide : form == InputForm::f16 && call.in_factor > 0.0f) {
+    for (int first = thread; first < octets; first += at_once * stream_threads) {
+      uint4 words[at_once];
+#pragma unroll
+      for (int j = 0; j < at_once; ++j) {
+        const int octet = first + j * stream_threads;
+        if (octet < octets) words[j] = __ldcg(reinterpret_cast<const uint4*>(call.in) + octet);
+      }
+#pragma unroll
+      for (int j = 0; j < at_once; ++j) {
+        const int octet = first + j * stream_threads;
+        if (octet < octets) reinterpret_cast<uint4*>(room.in)[octet] = words[j];
+      }
+    }
+    return;
+  }
+  for (int first = 0; first < octets; first += at_once * stream_threads) {
+    float x[at_once][8] = {};
+#pragma unroll
+    for (int j = 0; j < at_once; ++j) {
+      const int octet = first + j * stream_threads + thread;
+      if (octet < octets) load_eight(x[j], call, octet);
+    }
+#pragma unroll
+    for (int j = 0; j < at_once; ++j) {
+      const int octet = first + j * stream_threads + thread;
+      if (first + j * stream_threads >= octets) break;
+      store_octet<form>(x[j], room, octet, octet < octets);
+    }
+  }
+}
+
+}  // namespace inferno::cuda

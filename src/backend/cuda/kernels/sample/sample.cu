@@ -1,0 +1,167 @@
+// Drawing tokens as backend/sampling.h defines it. The blocks of a row are a team (sample_team.cuh), always
+// of the same size, so that a row's sums are taken in one order whoever shares the step.
+#include <bit>
+
+#include "backend/cuda/device/elements.cuh"
+#include "backend/cuda/kernels/launch.cuh"
+#include "backend/cuda/kernels/sample/sample.h"
+#include "backend/cuda/kernels/sample/sample_draw.cuh"
+
+namespace inferno::cuda {
+namespace {
+
+struct SampleCall {
+  std::byte* out;
+  float* logits;
+  const SamplingRow* rows;
+  const ListEntry* lists;
+  std::int32_t* tokens;  // may be null
+  float* scratch;
+  int count, vocab, out_cols;
+  float one;  // see Draw
+};
+
+struct Survey {
+  Candidate best;
+  std::int32_t finite;
+};
+
+// Four logits, or what there is of them; -infinity behind the end.
+__device__ float4 four_logits(const Row& row, int first) {
+  const float* from = row.logits + first;
+  if (first + 4 <= row.here.end && reinterpret_cast<std::uintptr_t>(from) % sizeof(float4) == 0) {
+    return *reinterpret_cast<const float4*>(from);
+  }
+  const auto at = [&](int i) { return first + i < row.here.end ? from[i] : -INFINITY; };
+  return {at(0), at(1), at(2), at(3)};
+}
+
+// Whether all logits are finite, and the largest: several loads in flight.
+__device__ Survey survey(const Row& row, Team& team) {
+  constexpr int at_once = 7, stride = 4 * sample_threads;
+  Survey found = {{-INFINITY, row.vocab}, 1};
+  const auto look_at = [&](float value, int token) {
+    if (token < row.here.end && !isfinite(value)) found.finite = 0;
+    if (value > found.best.value) found.best = {value, token};
+  };
+  for (int first = row.here.begin + 4 * static_cast<int>(threadIdx.x); first < row.here.end;
+       first += at_once * stride) {
+    float4 values[at_once];
+#pragma unroll
+    for (int j = 0; j < at_once; ++j) values[j] = four_logits(row, first + j * stride);
+#pragma unroll
+    for (int j = 0; j < at_once; ++j) {
+      look_at(values[j].x, first + j * stride);
+      look_at(values[j].y, first + j * stride + 1);
+      look_at(values[j].z, first + j * stride + 2);
+      look_at(values[j].w, first + j * stride + 3);
+    }
+  }
+  return team.reduce(found, [](const Survey& a, const Survey& b) {
+    return Survey{comes_first(a.best, b.best) ? a.best : b.best, a.finite & b.finite};
+  });
+}
+
+// The logarithm of the sum of all weights, and the likeliest tokens' own log probabilities.
+__device__ double list_likeliest(const Row& row, Team& team, Candidate best, ListEntry* alternatives,
+                                 int wanted) {
+  double sum = 0.0;
+  each(row.here.size(),
+       [&](int i) { sum += static_cast<double>(expf(row.logits[row.here.begin + i] - best.value)); });
+  const double log_sum = static_cast<double>(best.value) + log(team.sum(sum));
+  for (int listed = 0; listed < wanted; ++listed) {
+    if (listed > 0) best = next_best(row, team, best, true);
+    if (team.speaks()) {
+      alternatives[listed] = {best.token, static_cast<float>(static_cast<double>(best.value) - log_sum)};
+    }
+  }
+  return log_sum;
+}
+
+// What all of the team know of the row's draw; the log probability, whoever speaks.
+__device__ SampleHead sample_row(const Row& row, Team& team, ListEntry* alternatives, float one) {
+  const SamplingRow& settings = row.settings;
+  const Survey found = survey(row, team);
+  if (found.finite == 0) return {.token = -1, .outcome = SampleOutcome::not_finite};
+  const bool wants_logprob = settings.alternatives >= 0;
+  const int listed = wants_logprob ? min(settings.alternatives, row.vocab) : 0;
+  double log_sum = 0.0;
+  if (wants_logprob) log_sum = list_likeliest(row, team, found.best, alternatives, listed);
+  const bool edited = row.penalizes() || Row::size(settings.bias) > 0;
+  if (edited) edit(row);
+  Candidate top = found.best;
+  if (edited || row.choices() != row.vocab) top = next_best(row, team, before_all(), false);
+  SampleHead result = {.token = top.token, .alternatives = listed};
+  if (top.value == -INFINITY) {
+    result = {.token = -1, .outcome = SampleOutcome::nothing_left, .alternatives = listed};
+  } else if (settings.temperature > 0.0f && top.value != INFINITY) {
+    result.token = Draw(row, team, top, one).choose();
+  }
+  if (result.token >= 0 && wants_logprob && team.speaks()) {
+    result.logprob = static_cast<float>(static_cast<double>(original(row, result.token)) - log_sum);
+  }
+  return result;
+}
+
+template <bool clusters>
+__global__ void __launch_bounds__(sample_threads) sample_kernel(const SampleCall call) {
+  __shared__ Team::Room room;
+  Team team(room, clusters ? static_cast<int>(gridDim.y) : 1, static_cast<int>(blockIdx.y));
+  if (clusters) cluster_arrive();  // nothing is sent to a block that has not begun
+  wait_for_previous();
+  let_next_start();
+  if (clusters) cluster_wait();
+  float* scratch = call.scratch + sample_floats(call.vocab) * blockIdx.x;
+  for (int r = static_cast<int>(blockIdx.x); r < call.count; r += static_cast<int>(gridDim.x)) {
+    Row row = {.settings = call.rows[r],
+               .lists = call.lists,
+               .logits = call.logits + std::int64_t{r} * call.vocab,
+               .vocab = call.vocab,
+               .weights = scratch,
+               .keys = scratch + call.vocab,
+               .saved = scratch + 3 * std::int64_t{call.vocab},
+               .tokens = reinterpret_cast<std::int32_t*>(scratch + 2 * std::int64_t{call.vocab}),
+               .here = part_of(call.vocab, team.blocks(), team.rank()),
+               .choices_here = {}};
+    row.choices_here =
+        row.choices() == call.vocab ? row.here : Stretch{0, team.rank() == 0 ? row.choices() : 0};
+    std::byte* out = call.out + std::int64_t{r} * call.out_cols * 4;
+    const SampleHead head =
+        sample_row(row, team, reinterpret_cast<ListEntry*>(out + sizeof(SampleHead)), call.one);
+    if (team.speaks()) {
+      *reinterpret_cast<SampleHead*>(out) = head;
+      if (call.tokens != nullptr) call.tokens[r] = max(head.token, 0);
+    }
+    team.meet();
+  }
+}
+
+// Weights are one at most, and there are as many as tokens.
+float one_for(int vocab) {
+  const int bits = 62 - static_cast<int>(std::bit_width(static_cast<unsigned>(vocab)));
+  return static_cast<float>(std::uint64_t{1} << bits);
+}
+
+}  // namespace
+
+void sample(const Queue& queue, Matrix out, Matrix logits, const SamplingInputs& inputs, float* scratch) {
+  const SampleCall call = {.out = out.data,
+                           .logits = reinterpret_cast<float*>(logits.data),
+                           .rows = reinterpret_cast<const SamplingRow*>(inputs.rows.data),
+                           .lists = reinterpret_cast<const ListEntry*>(inputs.lists.data),
+                           .tokens = reinterpret_cast<std::int32_t*>(inputs.tokens.data),
+                           .scratch = scratch,
+                           .count = logits.rows,
+                           .vocab = logits.cols,
+                           .out_cols = out.cols,
+                           .one = one_for(logits.cols)};
+  const auto rows = static_cast<unsigned>(std::min(logits.rows, sample_rows_at_once));
+  const auto team = static_cast<unsigned>(std::min(sample_most_blocks, queue.max_cluster));
+  if (team > 1) {
+    return launch(queue, {.grid = dim3(rows, team), .threads = sample_threads, .cluster = team},
+                  sample_kernel<true>, call);
+  }
+  launch(queue, {.grid = dim3(rows), .threads = sample_threads}, sample_kernel<false>, call);
+}
+
+}  // namespace inferno::cuda

@@ -1,0 +1,148 @@
+// The blocks that sample a row together: eight that form a cluster where the device has clusters, otherwise
+// one. Each warp of each block takes a part of whatever is visited, and all parts lie in order.
+#pragma once
+
+#include "backend/cuda/device/cluster.cuh"
+#include "backend/cuda/device/warp.cuh"
+#include "backend/cuda/kernels/sample/sample_size.cuh"
+
+namespace inferno::cuda {
+
+constexpr int sample_warps = sample_threads / 32;
+
+struct Stretch {
+  int begin = 0, end = 0;
+  __device__ int size() const { return end - begin; }
+};
+
+// One of `parts` equal runs, each but the last a multiple of 32.
+__device__ inline Stretch part_of(int count, int parts, int part) {
+  const int each = (count + 32 * parts - 1) / (32 * parts) * 32;
+  const int begin = min(count, part * each);
+  return {begin, min(count, begin + each)};
+}
+
+__device__ inline int lane_here() {
+  return static_cast<int>(threadIdx.x) % 32;
+}
+__device__ inline int warp_here() {
+  return static_cast<int>(threadIdx.x) / 32;
+}
+
+// Every index below `count` once, by one thread of the block.
+template <class Visit>
+__device__ void each(int count, const Visit& visit) {
+  const Stretch own = part_of(count, sample_warps, warp_here());
+#pragma unroll 4
+  for (int i = own.begin + lane_here(); i < own.end; i += 32) visit(i);
+}
+
+// Any plain record of 32-bit words, under any function that may be applied in any grouping: of `lanes` that
+// are neighbours.
+template <int lanes = 32, class Record, class Combine>
+__device__ Record warp_reduce(Record value, const Combine& combine) {
+  static_assert(sizeof(Record) % 4 == 0);
+  for (int offset = lanes / 2; offset > 0; offset >>= 1) {
+    Record other;
+    const auto* in = reinterpret_cast<const std::uint32_t*>(&value);
+    auto* out = reinterpret_cast<std::uint32_t*>(&other);
+#pragma unroll
+    for (std::size_t i = 0; i < sizeof(Record) / 4; ++i) out[i] = __shfl_xor_sync(full_warp, in[i], offset);
+    value = combine(value, other);
+  }
+  return value;
+}
+
+// What the block's earlier warps have, and what all have.
+template <class Number>
+__device__ Number before_warp(Number own, Number& all) {
+  __shared__ Number numbers[sample_warps];
+  __syncthreads();  // whoever read them before is done
+  if (lane_here() == 0) numbers[warp_here()] = own;
+  __syncthreads();
+  Number before = 0;
+  all = 0;
+  for (int warp = 0; warp < sample_warps; ++warp) {
+    before += warp < warp_here() ? numbers[warp] : 0;
+    all += numbers[warp];
+  }
+  return before;
+}
+
+class Team {
+ public:
+  // Two slots for each block, which take turns: whoever writes into one again has met everybody since it was
+  // read.
+  struct alignas(8) Slot {
+    std::uint32_t words[16];
+  };
+  using Room = Slot[2][sample_most_blocks];
+
+  __device__ Team(Room& room, int blocks, int rank) : room_(room), blocks_(blocks), rank_(rank) {}
+  __device__ int blocks() const { return blocks_; }
+  __device__ int rank() const { return rank_; }
+  __device__ bool speaks() const { return rank_ == 0 && threadIdx.x == 0; }
+
+  // What every block says, by rank. All threads come here, those of a block with the same record.
+  template <class Record>
+  __device__ const Record& said_by(int rank, const Record* all) const {
+    return *reinterpret_cast<const Record*>(reinterpret_cast<const Slot*>(all) + rank);
+  }
+  template <class Record>
+  __device__ const Record* exchange(const Record& own) {
+    static_assert(sizeof(Record) <= sizeof(Slot) && sizeof(Record) % 4 == 0);
+    Slot* slots = room_[turn_];
+    turn_ ^= 1;
+    const auto* words = reinterpret_cast<const std::uint32_t*>(&own);
+    if (static_cast<int>(threadIdx.x) < blocks_) {
+#pragma unroll
+      for (std::size_t i = 0; i < sizeof(Record) / 4; ++i) {
+        if (blocks_ == 1) {
+          slots[0].words[i] = words[i];
+        } else {
+          store_there(in_block(&slots[rank_].words[i], static_cast<int>(threadIdx.x)), words[i]);
+        }
+      }
+    }
+    meet();
+    return reinterpret_cast<const Record*>(slots);
+  }
+  template <class Record, class Combine>
+  __device__ Record reduce(Record value, const Combine& combine) {
+    value = block_reduce(value, combine);
+    if (blocks_ == 1) return value;
+    const Record* all = exchange(value);
+    value = said_by(0, all);
+    for (int rank = 1; rank < blocks_; ++rank) value = combine(value, said_by(rank, all));
+    return value;
+  }
+  __device__ double sum(double value) {
+    return reduce(value, [](double a, double b) { return a + b; });
+  }
+
+  __device__ void meet() const {
+    __syncwarp();
+    if (blocks_ == 1) return __syncthreads();
+    cluster_arrive();
+    cluster_wait();
+  }
+
+ private:
+  template <class Record, class Combine>
+  __device__ static Record block_reduce(Record value, const Combine& combine) {
+    __shared__ alignas(Record)
+        std::byte bytes[sample_warps * sizeof(Record)];  // no thread constructs anything
+    auto* room = reinterpret_cast<Record*>(bytes);
+    value = warp_reduce(value, combine);
+    __syncthreads();
+    if (lane_here() == 0) room[warp_here()] = value;
+    __syncthreads();
+    return warp_reduce<sample_warps>(room[lane_here() % sample_warps], combine);
+  }
+
+  Room& room_;
+  const int blocks_, rank_;
+  int turn_ = 0;
+};
+
+}  // namespace inferno::cuda
