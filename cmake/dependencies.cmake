@@ -29,7 +29,7 @@ target_compile_definitions(inferno_pcre2 INTERFACE PCRE2_CODE_UNIT_WIDTH=8)
 inferno_library(utf8proc NAME utf8proc HEADER utf8proc.h)
 find_path(INFERNO_RAPIDJSON_INCLUDE NAMES rapidjson/document.h REQUIRED)
 
-# libcurl's headers alone: the library itself is opened when the hub is asked for something (src/hub/curl_library.h).
+# libcurl's headers alone: the library itself is opened when the hub is asked for something (src/hub/http/curl_library.h).
 find_path(INFERNO_CURL_INCLUDE NAMES curl/curl.h REQUIRED)
 add_library(inferno_curl INTERFACE)
 target_include_directories(inferno_curl SYSTEM INTERFACE ${INFERNO_CURL_INCLUDE})

@@ -8,10 +8,10 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "checkpoint/gguf.h"
-#include "checkpoint/gguf_split.h"
-#include "checkpoint/safetensors.h"
-#include "checkpoint/safetensors_shards.h"
+#include "checkpoint/gguf/open_gguf.h"
+#include "checkpoint/gguf/split.h"
+#include "checkpoint/safetensors/open_safetensors.h"
+#include "checkpoint/safetensors/shards.h"
 #include "checkpoint/untrusted_text.h"
 
 namespace inferno {

@@ -1,5 +1,5 @@
 // A model's hyperparameters under Hugging Face names. GGUF metadata is renamed into these once, in
-// checkpoint/gguf_config.cpp, so an architecture never asks which file format it came from.
+// checkpoint/gguf/config.cpp, so an architecture never asks which file format it came from.
 //
 // Nested objects are flattened with dots ("rope_scaling.factor"); null means absent; the newer
 // "rope_parameters" object is read under its older names ("rope_theta", "rope_scaling.*").

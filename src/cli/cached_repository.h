@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/model_discovery.h"
-#include "hub/cache_scan.h"
+#include "hub/cache/scan.h"
 
 namespace inferno {
 

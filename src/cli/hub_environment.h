@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/environment.h"
-#include "hub/hub_settings.h"
+#include "hub/settings.h"
 
 namespace inferno {
 

@@ -4,7 +4,7 @@
 #include <system_error>
 
 #include "cli/builtin_model.h"
-#include "hub/ollama_store.h"
+#include "hub/cache/ollama_store.h"
 
 namespace inferno {
 namespace {

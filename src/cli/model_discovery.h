@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/environment.h"
-#include "hub/cache_scan.h"
+#include "hub/cache/scan.h"
 
 namespace inferno {
 

@@ -13,9 +13,9 @@
 
 #include "base/byte_source.h"
 #include "base/error.h"
-#include "checkpoint/gguf_reader.h"
-#include "hub/gguf_file_name.h"
-#include "hub/safe_path.h"
+#include "checkpoint/gguf/reader.h"
+#include "hub/names/gguf_file_name.h"
+#include "hub/names/safe_path.h"
 
 namespace inferno {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "hub/file_selection.h"
-#include "hub/hub_client.h"
-#include "hub/model_name.h"
+#include "hub/client.h"
+#include "hub/names/file_selection.h"
+#include "hub/names/model_name.h"
 
 namespace inferno {
 

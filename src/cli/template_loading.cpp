@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "chat/default_templates.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/gguf_metadata.h"
+#include "checkpoint/gguf/metadata.h"
 #include "cli/read_file.h"
 
 namespace inferno {

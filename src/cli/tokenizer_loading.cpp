@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/gguf_metadata.h"
+#include "checkpoint/gguf/metadata.h"
 
 namespace inferno {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "checkpoint/write_gguf.h"
+#include "checkpoint/gguf/writer.h"
 #include "text/gguf_vocabulary.h"
 
 namespace inferno {

@@ -9,7 +9,7 @@
 
 #include "base/thread_pool.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/write_gguf.h"
+#include "checkpoint/gguf/writer.h"
 #include "spec/model_spec.h"
 
 namespace inferno {

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "checkpoint/gguf.h"
+#include "checkpoint/gguf/open_gguf.h"
 #include "model/gguf_export.h"
 #include "model/load.h"
 #include "model/rope.h"

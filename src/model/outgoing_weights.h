@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/thread_pool.h"
-#include "checkpoint/write_gguf.h"
+#include "checkpoint/gguf/writer.h"
 #include "model/tensor_plan.h"
 
 namespace inferno {

@@ -1,6 +1,6 @@
 // F2: a GGUF file as a checkpoint, and one block of each of its tensors as floats.
 #include "checkpoint/generation_config.h"
-#include "checkpoint/gguf.h"
+#include "checkpoint/gguf/open_gguf.h"
 #include "fuzz/guard.h"
 #include "tensor/decode.h"
 

@@ -1,5 +1,5 @@
 // F1: the header of a GGUF file, and every value in it.
-#include "checkpoint/gguf_reader.h"
+#include "checkpoint/gguf/reader.h"
 #include "fuzz/guard.h"
 
 namespace {

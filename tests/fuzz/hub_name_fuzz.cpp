@@ -1,8 +1,8 @@
 // F17: names from users and hubs on their way to paths. Whatever comes out stays below the cache.
 #include "fuzz/guard.h"
-#include "hub/cache_layout.h"
-#include "hub/file_selection.h"
-#include "hub/safe_path.h"
+#include "hub/cache/layout.h"
+#include "hub/names/file_selection.h"
+#include "hub/names/safe_path.h"
 
 namespace {
 

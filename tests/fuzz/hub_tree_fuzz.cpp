@@ -2,9 +2,9 @@
 #include <set>
 
 #include "fuzz/guard.h"
-#include "hub/safe_path.h"
-#include "hub/stored_model.h"
-#include "hub/tree_file.h"
+#include "hub/cache/stored_model.h"
+#include "hub/cache/tree_file.h"
+#include "hub/names/safe_path.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace inferno;

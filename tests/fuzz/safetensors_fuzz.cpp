@@ -1,5 +1,5 @@
 // F3: the header of a safetensors file. What it accepts covers the data exactly once.
-#include "checkpoint/safetensors_header.h"
+#include "checkpoint/safetensors/header.h"
 #include "fuzz/guard.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -4,7 +4,7 @@
 #include <random>
 
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/gguf.h"
+#include "checkpoint/gguf/open_gguf.h"
 #include "hostile/edge_values.h"
 #include "hostile/gguf_seeds.h"
 #include "hostile/rule.h"

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/safetensors_index.h"
+#include "checkpoint/safetensors/index.h"
 #include "hostile/rule.h"
 #include "support/safetensors_writer.h"
 #include "support/temporary_directory.h"

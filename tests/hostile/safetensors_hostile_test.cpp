@@ -5,7 +5,7 @@
 #include <random>
 
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/safetensors_header.h"
+#include "checkpoint/safetensors/header.h"
 #include "hostile/edge_values.h"
 #include "hostile/rule.h"
 #include "hostile/safetensors_seeds.h"

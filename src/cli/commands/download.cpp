@@ -10,8 +10,8 @@
 #include "cli/environment.h"
 #include "cli/hub_environment.h"
 #include "cli/terminal/write_out.h"
-#include "hub/hub_settings.h"
-#include "hub/model_name.h"
+#include "hub/names/model_name.h"
+#include "hub/settings.h"
 
 namespace inferno::command {
 namespace {

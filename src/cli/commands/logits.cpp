@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "checkpoint/write_safetensors.h"
+#include "checkpoint/safetensors/writer.h"
 #include "cli/command.h"
 #include "cli/model_options.h"
 #include "cli/read_file.h"

@@ -8,7 +8,7 @@
 #include "cli/model_choice.h"
 #include "cli/terminal/confirm.h"
 #include "cli/terminal/printable.h"
-#include "hub/cache_removal.h"
+#include "hub/cache/removal.h"
 
 namespace inferno::command {
 namespace {

@@ -14,8 +14,8 @@
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/printable.h"
 #include "cli/terminal/screen.h"
-#include "hub/cache_verification.h"
-#include "hub/ollama_store.h"
+#include "hub/cache/ollama_store.h"
+#include "hub/cache/verification.h"
 
 namespace inferno::command {
 namespace {

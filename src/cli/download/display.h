@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "hub/download.h"
+#include "hub/download/download.h"
 
 namespace inferno {
 

@@ -16,8 +16,8 @@
 #include "cli/interruptible.h"
 #include "cli/terminal/printable.h"
 #include "cli/terminal/screen.h"
+#include "hub/download/model_download.h"
 #include "hub/durable.h"
-#include "hub/model_download.h"
 
 namespace inferno {
 namespace {

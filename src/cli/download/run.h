@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "hub/hub_settings.h"
-#include "hub/model_name.h"
+#include "hub/names/model_name.h"
+#include "hub/settings.h"
 
 namespace inferno {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "hub/hub_client.h"
+#include "hub/client.h"
 
 namespace inferno {
 

@@ -1,0 +1,162 @@
+#include "checkpoint/gguf/open_gguf.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "checkpoint/gguf/config.h"
+#include "checkpoint/gguf/reader.h"
+#include "checkpoint/gguf/split.h"
+#include "checkpoint/untrusted_text.h"
+
+namespace inferno {
+namespace {
+
+// Each part keeps its file open; no converter makes more than a few dozen.
+constexpr std::int64_t max_parts = 1024;
+
+struct Part {
+  std::string origin;
+  std::shared_ptr<const ByteSource> source;
+  GgufHeader header;
+};
+
+class GgufCheckpoint final : public Checkpoint {
+ public:
+  explicit GgufCheckpoint(std::vector<Part> parts)
+      : tensors_(gather(parts)),
+        metadata_(std::move(parts.front().header.metadata)),
+        architecture_(metadata_.text("general.architecture").value_or("")),
+        config_(gguf_config(metadata_, *this)) {}
+
+  Container container() const override { return Container::gguf; }
+  std::string_view architecture() const override { return architecture_; }
+  const Config& config() const override { return config_; }
+  const GgufMetadata& metadata() const { return metadata_; }
+
+  std::optional<StoredTensor> find(std::string_view name) const override {
+    const auto found = tensors_.find(name);
+    return found == tensors_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  std::vector<std::string> names() const override {
+    std::vector<std::string> names;
+    names.reserve(tensors_.size());
+    for (const auto& [name, tensor] : tensors_) names.push_back(name);
+    return names;
+  }
+
+ private:
+  using Tensors = std::map<std::string, StoredTensor, std::less<>>;
+
+  static Tensors gather(std::vector<Part>& parts) {
+    Tensors tensors;
+    for (Part& part : parts) {
+      for (GgufTensor& tensor : part.header.tensors) {
+        const auto [place, fresh] =
+            tensors.emplace(std::move(tensor.name), StoredTensor{.format = tensor.format,
+                                                                 .shape = std::move(tensor.shape),
+                                                                 .source = part.source,
+                                                                 .offset = tensor.offset,
+                                                                 .bytes = tensor.bytes});
+        if (!fresh) {
+          fail(ErrorKind::corrupt,
+               fmt::format("{}: tensor {} is in an earlier part too", part.origin, quote(place->first)));
+        }
+      }
+    }
+    return tensors;
+  }
+
+  Tensors tensors_;
+  GgufMetadata metadata_;
+  std::string architecture_;
+  Config config_;  // last: made by asking this object for the members above
+};
+
+Part read_part(std::shared_ptr<const ByteSource> source, std::string origin) {
+  GgufHeader header = read_gguf_header(*source, origin);
+  return {std::move(origin), std::move(source), std::move(header)};
+}
+
+Part read_part(const std::filesystem::path& path) {
+  return read_part(open_file(path), path.string());
+}
+
+// The parts' own account of themselves must agree with their names.
+void check_part(const Part& part, int number, int count) {
+  const auto index = part.header.metadata.integer("split.no");
+  const auto parts = part.header.metadata.integer("split.count");
+  if (index != number - 1 || parts != count) {
+    fail(ErrorKind::corrupt,
+         fmt::format("{}: expected part {} of {}, found split.no {} and split.count {}", part.origin, number,
+                     count, index.value_or(-1), parts.value_or(-1)),
+         {.why = "the parts were renamed, or belong to different models", .next = "fetch all parts again"});
+  }
+}
+
+void check_tensor_count(const std::vector<Part>& parts) {
+  const auto expected = parts.front().header.metadata.integer("split.tensors.count");
+  std::size_t found = 0;
+  for (const Part& part : parts) found += part.header.tensors.size();
+  if (expected && static_cast<std::size_t>(*expected) != found) {
+    fail(ErrorKind::corrupt, fmt::format("{}: expected {} tensors in {} parts, found {}",
+                                         parts.front().origin, *expected, parts.size(), found));
+  }
+}
+
+std::vector<Part> read_parts(const std::filesystem::path& path) {
+  const auto name = parse_gguf_split_name(path.filename().string());
+  if (name && name->number != 1) {
+    fail(ErrorKind::invalid_request,
+         fmt::format("{}: this is part {} of {}", path.string(), name->number, name->count),
+         {.why = {}, .next = "open the first part, " + gguf_split_name(name->stem, 1, name->count)});
+  }
+  std::vector<Part> parts;
+  parts.push_back(read_part(path));
+  const std::int64_t count = parts.front().header.metadata.integer("split.count").value_or(1);
+  if (count > max_parts) {
+    fail(ErrorKind::unsupported,
+         fmt::format("{}: expected at most {} parts, found {}", path.string(), max_parts, count));
+  }
+  if (count <= 1 && (!name || name->count == 1)) return parts;
+  if (!name || name->count != count) {
+    fail(ErrorKind::corrupt,
+         fmt::format("{}: is one of {} parts by its own account, which its name does not say", path.string(),
+                     count),
+         {.why = "the other parts are found by their names",
+          .next = "give it the name it had, ending in " + gguf_split_name("", 1, static_cast<int>(count))});
+  }
+  check_part(parts.front(), 1, name->count);
+  for (int number = 2; number <= name->count; ++number) {
+    parts.push_back(read_part(path.parent_path() / gguf_split_name(name->stem, number, name->count)));
+    check_part(parts.back(), number, name->count);
+  }
+  check_tensor_count(parts);
+  return parts;
+}
+
+}  // namespace
+
+std::unique_ptr<Checkpoint> open_gguf(const std::filesystem::path& path) {
+  return std::make_unique<GgufCheckpoint>(read_parts(path));
+}
+
+std::unique_ptr<Checkpoint> open_gguf(std::shared_ptr<const ByteSource> source, const std::string& origin) {
+  std::vector<Part> parts;
+  parts.push_back(read_part(std::move(source), origin));
+  if (parts.front().header.metadata.integer("split.count").value_or(1) > 1) {
+    fail(ErrorKind::unsupported, fmt::format("{}: is one part of several", origin));
+  }
+  return std::make_unique<GgufCheckpoint>(std::move(parts));
+}
+
+const GgufMetadata* gguf_metadata(const Checkpoint& checkpoint) {
+  const auto* gguf = dynamic_cast<const GgufCheckpoint*>(&checkpoint);
+  return gguf == nullptr ? nullptr : &gguf->metadata();
+}
+
+}  // namespace inferno

@@ -1,0 +1,24 @@
+// A GGUF model: one file, or several that belong together.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "base/byte_source.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/gguf/metadata.h"
+
+namespace inferno {
+
+// `path` is the file, or the first of a split model ("...-00001-of-00003.gguf"), whose others lie beside it.
+// Error{not_found} naming a missing part.
+std::unique_ptr<Checkpoint> open_gguf(const std::filesystem::path& path);
+
+// The same for bytes that are not a file of their own; such a model cannot be split.
+std::unique_ptr<Checkpoint> open_gguf(std::shared_ptr<const ByteSource> source, const std::string& origin);
+
+// Null when the checkpoint is not a GGUF file. Lasts as long as the checkpoint.
+const GgufMetadata* gguf_metadata(const Checkpoint& checkpoint);
+
+}  // namespace inferno

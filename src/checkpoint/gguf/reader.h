@@ -1,0 +1,35 @@
+// The header of one GGUF file, versions 2 and 3. Every count, length and offset is held against the file's
+// size before it is believed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/byte_source.h"
+#include "checkpoint/gguf/metadata.h"
+#include "tensor/format.h"
+
+namespace inferno {
+
+struct GgufTensor {
+  std::string name;
+  WeightFormat format = WeightFormat::f32;
+  std::vector<std::int64_t> shape;  // outermost first: the file's own order reversed
+  std::uint64_t offset = 0;         // from the start of the file
+  std::uint64_t bytes = 0;
+};
+
+struct GgufHeader {
+  GgufMetadata metadata;
+  std::vector<GgufTensor> tensors;  // in the file's order
+};
+
+// Error{corrupt}, or Error{unsupported} for another version, byte order or type of tensor; all name `origin`.
+GgufHeader read_gguf_header(const ByteSource& file, const std::string& origin);
+
+// Stops before the tensors.
+GgufMetadata read_gguf_metadata(const ByteSource& file, const std::string& origin);
+
+}  // namespace inferno

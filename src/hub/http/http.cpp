@@ -1,0 +1,204 @@
+#include "hub/http/http.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "hub/http/transfer.h"
+#include "hub/http/url.h"
+
+namespace inferno::hub {
+namespace {
+
+constexpr int max_hops = 10;
+constexpr int max_tries_unreachable = 3;
+
+bool is_redirect(int status) {
+  return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+Outcome refusal(std::string detail) {
+  return {.trouble = Trouble::refused, .detail = std::move(detail), .response = {}, .first_byte_seconds = 0};
+}
+
+// Empty when the address may be asked.
+std::string objection(const Url& url) {
+  if (url.scheme == "https" || url.is_loopback()) return {};
+  return fmt::format("{}: only https is used beyond this machine", without_query(url.text));
+}
+
+}  // namespace
+
+struct HttpClient::Handles {
+  TransferHandles transfer;
+};
+
+HttpClient::HttpClient(const HubSettings& settings, std::shared_ptr<RateGate> gate, IsCancelled is_cancelled)
+    : settings_(settings),
+      gate_(std::move(gate)),
+      is_cancelled_(std::move(is_cancelled)),
+      handles_(std::make_unique<Handles>()) {
+  const auto endpoint = parse_url(settings_.endpoint);
+  if (!endpoint) {
+    fail(ErrorKind::invalid_request,
+         fmt::format("{}={}: not an address", settings_.endpoint_said_by, without_query(settings_.endpoint)));
+  }
+  if (const std::string why = objection(*endpoint); !why.empty()) {
+    fail(ErrorKind::invalid_request,
+         fmt::format("{}={}: expected https://", settings_.endpoint_said_by, endpoint->text),
+         {.why = why, .next = "use the https address of this hub"});
+  }
+  token_origin_ = endpoint->origin();
+}
+
+HttpClient::~HttpClient() = default;
+
+Outcome HttpClient::hop(const Request& request, const std::string& url, bool with_token,
+                        const Headers& hub_headers) {
+  TransferOptions options = {.url = url,
+                             .headers = request.headers,
+                             .method = request.method,
+                             .body_limit = request.body_limit,
+                             .sink = &request.sink,
+                             .is_cancelled = &is_cancelled_,
+                             .settings = &settings_,
+                             .hub_headers = hub_headers};
+  if (with_token) options.headers.push_back("Authorization: Bearer " + settings_.token);
+  return transfer(handles_->transfer, options);
+}
+
+Outcome HttpClient::attempt(const Request& request) {
+  auto url = parse_url(request.url);
+  if (!url) return refusal(fmt::format("{}: not an address", without_query(request.url)));
+  Headers hub_headers;
+  for (int hops = 0; hops <= max_hops; ++hops) {
+    if (const std::string why = objection(*url); !why.empty()) return refusal(why);
+    if (!gate_->pass(url->origin(), is_cancelled_))
+      return {.trouble = Trouble::cancelled, .detail = {}, .response = {}, .first_byte_seconds = 0};
+    const bool at_home = url->origin() == token_origin_;
+    Outcome outcome = hop(request, url->text, at_home && !settings_.token.empty(), hub_headers);
+    outcome.response.url = url->text;
+    if (at_home) hub_headers = outcome.response.headers;
+    outcome.response.hub_headers = hub_headers;
+    const std::string& location = outcome.response.headers["location"];
+    if (outcome.trouble != Trouble::none || !is_redirect(outcome.response.status) || location.empty())
+      return outcome;
+    const auto next = resolve_url(*url, location);
+    if (!next)
+      return refusal(
+          fmt::format("{} redirects to something that is no web address", without_query(url->text)));
+    if (request.redirects == Redirects::none ||
+        (request.redirects == Redirects::relative && !is_relative(location))) {
+      outcome.response.location = next->text;
+      return outcome;
+    }
+    if (url->scheme == "https" && next->scheme != "https") {
+      return refusal(fmt::format("{} redirects from https to http", without_query(url->text)));
+    }
+    url = next;
+  }
+  return refusal(fmt::format("{}: more than {} redirects", without_query(request.url), max_hops));
+}
+
+Response HttpClient::send(const Request& request) {
+  return std::move(attempt_patiently(request, {}).response);
+}
+
+Outcome HttpClient::attempt_patiently(const Request& request, const std::function<void()>& again) {
+  for (int tries = 1;; ++tries) {
+    Outcome outcome = attempt(request);
+    const bool answered = outcome.trouble == Trouble::none;
+    if (outcome.trouble == Trouble::stopped || (answered && !is_worth_another_try(outcome.response.status)))
+      return outcome;
+    if (answered) heed(outcome.response, *gate_);
+    const int limit = outcome.trouble == Trouble::unknown_host  ? 1
+                      : outcome.trouble == Trouble::unreachable ? max_tries_unreachable
+                                                                : max_tries;
+    if (!is_temporary(outcome) || tries >= limit) {
+      if (answered) return outcome;
+      fail_for(outcome, settings_, request.url);
+    }
+    const bool was_asked = answered && asked_wait(outcome.response.headers, std::chrono::system_clock::now());
+    if (!was_asked && !gate_->sleep(backoff(tries), is_cancelled_)) {
+      fail_for({.trouble = Trouble::cancelled, .detail = {}, .response = {}, .first_byte_seconds = 0},
+               settings_, request.url);
+    }
+    if (again) again();
+  }
+}
+
+bool is_temporary(const Outcome& outcome) {
+  switch (outcome.trouble) {
+    case Trouble::none: return is_worth_another_try(outcome.response.status);
+    case Trouble::unknown_host:
+    case Trouble::unreachable:
+    case Trouble::broken:
+    case Trouble::stalled: return true;
+    case Trouble::untrusted:
+    case Trouble::too_large:
+    case Trouble::refused:
+    case Trouble::stopped:
+    case Trouble::cancelled: return false;
+  }
+  return false;
+}
+
+void fail_for(const Outcome& outcome, const HubSettings& settings, const std::string& url,
+              const std::string& subject) {
+  const auto parsed = parse_url(url);
+  const bool is_usual = parsed && parsed->port == (parsed->scheme == "https" ? "443" : "80");
+  const std::string named = !parsed    ? without_query(url)
+                            : is_usual ? parsed->host
+                                       : parsed->host + ":" + parsed->port;
+  const bool is_mirror = settings.endpoint_said_by != "default";
+  const std::string asked = is_mirror ? fmt::format(" (from {})", settings.endpoint_said_by) : "";
+  const std::string host = subject.empty() ? named : fmt::format("{}: {}", subject, named);
+  switch (outcome.trouble) {
+    case Trouble::unknown_host:
+      fail(ErrorKind::network, fmt::format("{}{}: no such host, or no network", host, asked),
+           {.why = outcome.detail,
+            .next = "connect and run again, or use a model that is on this machine (inferno list)"});
+    case Trouble::unreachable:
+      fail(ErrorKind::network, fmt::format("{}{}: cannot be reached", host, asked),
+           {.why = outcome.detail, .next = "check the network and the proxy (https_proxy), then run again"});
+    case Trouble::untrusted:
+      fail(
+          ErrorKind::network, fmt::format("{}{}: its identity cannot be verified", host, asked),
+          {.why = outcome.detail,
+           .next = "check the clock of this machine; behind a company's proxy, name its certificates: export "
+                   "SSL_CERT_FILE=/path/to/ca.pem"});
+    case Trouble::stalled:
+      fail(ErrorKind::network, fmt::format("{}{}: stopped sending", host, asked),
+           {.why = outcome.detail, .next = "run the same command again"});
+    case Trouble::too_large:
+    case Trouble::refused:
+      fail(ErrorKind::network, fmt::format("{}{}: an answer that is not accepted", host, asked),
+           {.why = outcome.detail, .next = "check HF_ENDPOINT and the proxy; a hub answers otherwise"});
+    case Trouble::cancelled: fail(ErrorKind::network, "interrupted");
+    case Trouble::none:
+    case Trouble::stopped:
+    case Trouble::broken: break;
+  }
+  fail(ErrorKind::network, fmt::format("{}{}: the connection broke", host, asked),
+       {.why = outcome.detail, .next = "run the same command again"});
+}
+
+void heed(const Response& response, RateGate& gate) {
+  const auto wait = asked_wait(response.headers, std::chrono::system_clock::now());
+  if (!wait) return;
+  const auto url = parse_url(response.url);
+  const std::string host = url ? url->host : std::string("the hub");
+  if (*wait > longest_wait) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(*wait).count();
+    fail(ErrorKind::network,
+         fmt::format("{}: asks to wait {} seconds (status {})", host, seconds, response.status),
+         {.why = "more than five minutes is not waited for",
+          .next = response.status == 429
+                      ? "try again then; with a token the limits are higher: export HF_TOKEN=..."
+                      : "try again then"});
+  }
+  if (url) gate.hold(url->origin(), *wait);
+}
+
+}  // namespace inferno::hub
