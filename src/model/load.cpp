@@ -49,7 +49,8 @@ LoadedModel load_model(const Checkpoint& checkpoint, Backend& backend, DecoderLi
   }
   refuse_what_cannot_fit(plan_memory(plan.spec, checkpoint, limits, backend), checkpoint.config().origin(),
                          backend.info());
-  BoundModel bound = bind(plan.spec, *plan.architecture, checkpoint, backend);
+  const TensorPlan tensors = plan_weights(plan.spec, *plan.architecture, checkpoint, backend);
+  BoundModel bound = bind(plan.spec, tensors, backend);
   bound.report.notes = std::move(plan.notes);
   if (const auto* rope = std::get_if<Rope>(&plan.spec.positions)) {
     if (const auto* scaling = std::get_if<LongRopeScaling>(&rope->scaling)) {

@@ -3,10 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
-#include "model/edited_checkpoint.h"
+#include "model/synthetic/edited_checkpoint.h"
 #include "model/tensor_plan.h"
 #include "support/caught_error.h"
 
@@ -119,6 +120,30 @@ TEST(Load, ReadsAPartInPiecesAsItReadsItWhole) {
       EXPECT_EQ(pieces, whole) << at_once << " rows at once";
     }
   }
+}
+
+TEST(Load, RefusesSlotsOfOneShapeThatChangedPlaces) {
+  const auto backend = make_cpu_backend(1);
+  const EditedCheckpoint checkpoint;
+  const ModelPlan model = describe_model(checkpoint);
+  TensorPlan plan = plan_weights(model.spec, *model.architecture, checkpoint, *backend);
+  EXPECT_NO_THROW(bind(model.spec, plan, *backend));
+  const auto find = [&](Slot slot, int layer) {
+    return std::ranges::find_if(plan.slots, [&](const PlannedSlot& planned) {
+      return planned.request.slot == slot && planned.request.layer == layer;
+    });
+  };
+  const auto swapped = [&](auto a, auto b) {
+    std::iter_swap(a, b);
+    const Error error = caught_error([&] { bind(model.spec, plan, *backend); });
+    std::iter_swap(a, b);
+    EXPECT_EQ(error.kind(), ErrorKind::internal);
+    return std::string(error.what());
+  };
+  EXPECT_THAT(swapped(find(Slot::attention_norm, 0), find(Slot::mlp_norm, 0)),
+              HasSubstr("the plan has MLP norm of layer 0, the model expects attention norm of layer 0"));
+  EXPECT_THAT(swapped(find(Slot::qkv, 0), find(Slot::qkv, 1)),
+              HasSubstr("the plan has Q, K, V of layer 1, the model expects Q, K, V of layer 0"));
 }
 
 TEST(Load, NamesEveryProblemAtOnce) {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "model/batch_logits.h"
-#include "model/edited_checkpoint.h"
 #include "model/load.h"
+#include "model/synthetic/edited_checkpoint.h"
 #include "support/caught_error.h"
 
 namespace inferno {

@@ -1,7 +1,6 @@
 // How the tensors of a checkpoint become the weights of a decoder: found, checked, and only then read.
 #pragma once
 
-#include <set>
 #include <string>
 #include <vector>
 
@@ -32,14 +31,14 @@ struct PlannedSlot {
 struct TensorPlan {
   std::vector<PlannedSlot> slots;     // in the order of slot_requests()
   std::vector<std::string> problems;  // empty when everything fits
-  std::set<std::string> used;
 };
 
+// Problems are tensors that are missing or have another shape, and tensors that nothing asks for, unless they
+// are known to be harmless leftovers (masks, cached frequencies).
 TensorPlan plan_tensors(const ModelSpec& spec, const Architecture& arch, const Checkpoint& checkpoint);
 
-// Tensors that nothing asked for and that are not known to be harmless leftovers (masks, cached frequencies).
-std::vector<std::string> unused_tensors(const TensorPlan& plan, const ModelSpec& spec,
-                                        const Checkpoint& checkpoint);
+// Error{corrupt} naming every problem at once, if there is one.
+void require_complete(const TensorPlan& plan, const Checkpoint& checkpoint);
 
 // The part as a backend loads it. Whoever calls its read() reads files.
 WeightSource source_of(const PlannedPart& part, int cols);

@@ -9,7 +9,6 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "model/conversions.h"
 #include "model/tensor_plan.h"
 
 namespace inferno {
@@ -38,17 +37,6 @@ void check_unchanged(const TensorPlan& plan) {
   }
 }
 
-[[noreturn]] void fail_with(const std::vector<std::string>& problems, const Checkpoint& checkpoint) {
-  constexpr std::size_t shown = 20;
-  std::string text = fmt::format("{}: {} tensor problem{}", checkpoint.config().origin(), problems.size(),
-                                 problems.size() == 1 ? "" : "s");
-  for (std::size_t i = 0; i < std::min(problems.size(), shown); ++i) text += "\n  " + problems[i];
-  if (problems.size() > shown) text += fmt::format("\n  … and {} more", problems.size() - shown);
-  fail(ErrorKind::corrupt, text,
-       {.why = "the tensors do not fit what the configuration describes",
-        .next = "fetch the model again; `inferno inspect` shows what the files hold"});
-}
-
 // Takes planned slots one by one, in the order of slot_requests(): vectors are read at once, matrices
 // together at the end.
 class Binder {
@@ -61,15 +49,19 @@ class Binder {
     std::size_t parts = 0;
     for (const PlannedSlot& slot : slots_) parts += slot.parts.size();
     weights.packed.reserve(parts);  // they are pointed to from now on
-    weights.embedding = table();
-    if (std::holds_alternative<LearnedPositions>(spec_.positions)) weights.positions = table();
-    for (const BlockSpec& block : spec_.blocks) weights.blocks.push_back(bind_block(block));
-    weights.final_norm = norm(spec_.logit_scale);
+    weights.embedding = table(Slot::embedding);
+    if (std::holds_alternative<LearnedPositions>(spec_.positions)) weights.positions = table(Slot::positions);
+    for (const BlockSpec& block : spec_.blocks) {
+      ++layer_;
+      weights.blocks.push_back(bind_block(block));
+    }
+    layer_ = -1;
+    weights.final_norm = norm(Slot::final_norm, spec_.logit_scale);
     if (spec_.tied_head) {
       weights.head.parts = {weights.embedding};
       out_.report.token_bytes += table_bytes_;
     } else {
-      weights.head = linear();
+      weights.head = linear(Slot::head);
     }
     backend_.load(weights.packed, sources_);
   }
@@ -77,23 +69,35 @@ class Binder {
  private:
   BlockWeights bind_block(const BlockSpec& block) {
     BlockWeights out = {};
-    out.attention_norm = norm();
-    out.qkv = linear();
+    out.attention_norm = norm(Slot::attention_norm);
+    out.qkv = linear(Slot::qkv);
     out.attention.norm_epsilon = spec_.norm_epsilon;
-    if (block.attention.qk_norm) out.attention.q_norm = vector();
-    if (block.attention.qk_norm) out.attention.k_norm = vector();
-    if (block.attention.sinks) out.attention.sinks = vector();
-    out.attention_out = linear();
-    if (!block.parallel) out.mlp_norm = norm();
+    if (block.attention.qk_norm) out.attention.q_norm = vector(Slot::q_norm);
+    if (block.attention.qk_norm) out.attention.k_norm = vector(Slot::k_norm);
+    if (block.attention.sinks) out.attention.sinks = vector(Slot::sinks);
+    out.attention_out = linear(Slot::attention_out);
+    if (!block.parallel) out.mlp_norm = norm(Slot::mlp_norm);
     std::visit([&](const auto& mlp) { out.mlp = bind_mlp(mlp); }, block.mlp);
     return out;
   }
 
   // Braced initializers are evaluated from left to right, which is the order of the slots.
-  DenseWeights bind_mlp(const DenseMlp&) { return DenseWeights{linear(), linear()}; }
-  MoeWeights bind_mlp(const MoeMlp&) { return MoeWeights{linear(), linear(), linear()}; }
+  DenseWeights bind_mlp(const DenseMlp& mlp) {
+    return DenseWeights{linear(mlp.activation.gated ? Slot::gate_up : Slot::up), linear(Slot::down)};
+  }
+  MoeWeights bind_mlp(const MoeMlp&) {
+    return MoeWeights{linear(Slot::router), linear(Slot::expert_gate_up), linear(Slot::expert_down)};
+  }
 
-  const PlannedSlot& take() { return slots_[next_++]; }
+  // Weights of one shape could change places unnoticed, so each step names the slot that it expects.
+  const PlannedSlot& take(Slot expected) {
+    expects(next_ < slots_.size(), "the plan has every slot of the model");
+    const PlannedSlot& slot = slots_[next_++];
+    expects(slot.request.slot == expected && slot.request.layer == layer_,
+            fmt::format("the plan has {} of layer {}, the model expects {} of layer {}",
+                        name_of(slot.request.slot), slot.request.layer, name_of(expected), layer_));
+    return slot;
+  }
 
   const Weight* pack(const PlannedPart& part, int cols) {
     const WeightSource& source = sources_.emplace_back(source_of(part, cols));
@@ -104,15 +108,15 @@ class Binder {
     return &out_.weights.packed.emplace_back();  // loaded when all of them are known
   }
 
-  const Weight* table() {
-    const PlannedSlot& slot = take();
+  const Weight* table(Slot expected) {
+    const PlannedSlot& slot = take(expected);
     const Weight* weight = pack(slot.parts.front(), slot.request.cols);
     if (slot.request.slot == Slot::embedding) table_bytes_ = last_bytes_;
     return weight;
   }
 
-  Linear linear() {
-    const PlannedSlot& slot = take();
+  Linear linear(Slot expected) {
+    const PlannedSlot& slot = take(expected);
     Linear out;
     for (const PlannedPart& part : slot.parts) {
       out.parts.push_back(pack(part, slot.request.cols));
@@ -136,11 +140,13 @@ class Binder {
     return {static_cast<std::uint64_t>(mlp.active), static_cast<std::uint64_t>(mlp.experts)};
   }
 
-  Matrix vector() { return upload(read_floats(take().parts.front().tensors.front()), 1); }
+  Matrix vector(Slot expected) {
+    return upload(read_floats(take(expected).parts.front().tensors.front()), 1);
+  }
 
   // The factor on the logits is folded into the last norm, so that no kernel has to know it.
-  Norm norm(float scale = 1.0f) {
-    const PlannedPart& part = take().parts.front();
+  Norm norm(Slot expected, float scale = 1.0f) {
+    const PlannedPart& part = take(expected).parts.front();
     std::vector<float> gain = read_floats(part.tensors.front());
     for (float& value : gain) value *= scale;
     Norm out = {.kind = spec_.norm, .epsilon = spec_.norm_epsilon, .gain = upload(gain, 1), .bias = {}};
@@ -168,8 +174,61 @@ class Binder {
   BoundModel& out_;
   std::vector<WeightSource> sources_;  // of packed
   std::size_t next_ = 0;
+  int layer_ = -1;  // of the block that is bound now; -1 outside the blocks
   std::uint64_t last_bytes_ = 0, table_bytes_ = 0;
 };
+
+constexpr const char* float_why = "vectors are added in float32; every value is kept exactly";
+
+class Lister {
+ public:
+  explicit Lister(const Backend& backend) : backend_(backend) {}
+
+  void vectors(const std::vector<std::string>& names, const std::vector<StoredTensor>& tensors) {
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      if (tensors[i].format == WeightFormat::f32) continue;
+      found_.push_back({names[i], fmt::format("{} to f32", name_of(tensors[i].format)), float_why});
+    }
+  }
+
+  void matrices(const PlannedPart& part, const Weight& weight) {
+    const auto add = [&](const std::string& change, const std::string& why) {
+      for (const std::string& name : part.names) found_.push_back({name, change, why});
+    };
+    if (part.tensors.front().is_joined) {
+      add("codes and scales joined to blocks", "safetensors has them in two tensors, the kernels in one");
+    }
+    if (part.transposed) add("transposed", "it is stored as [in, out]; products read rows of [out, in]");
+    if (part.interleaved) add("rows reordered", "gate and up take turns in the file");
+    if (part.rotary_heads > 0) add("rows reordered", "GGUF stores the rotated pairs of a head side by side");
+    if (const auto relayout = backend_.relayout(weight)) add("laid out as " + relayout->to, relayout->why);
+  }
+
+  std::vector<Conversion> take() { return std::move(found_); }
+
+ private:
+  const Backend& backend_;
+  std::vector<Conversion> found_;
+};
+
+// Every tensor that does not reach the kernels as its file stores it. `packed` has the parts of all slots
+// that are not vectors, in order.
+std::vector<Conversion> conversions(const TensorPlan& plan, const Backend& backend,
+                                    std::span<const Weight> packed) {
+  Lister lister(backend);
+  std::size_t next = 0;
+  for (const PlannedSlot& slot : plan.slots) {
+    for (const PlannedPart& part : slot.parts) {
+      if (slot.request.is_vector) {
+        lister.vectors(part.names, part.tensors);
+      } else {
+        lister.matrices(part, packed[next++]);
+      }
+      lister.vectors(part.bias_names, part.biases);
+    }
+  }
+  return lister.take();
+}
 
 }  // namespace
 
@@ -179,14 +238,15 @@ double LoadReport::step_bytes(int sequences) const {
   return dense + all * (1.0 - std::pow(1.0 - chosen_share, sequences));
 }
 
-BoundModel bind(const ModelSpec& spec, const Architecture& arch, const Checkpoint& checkpoint,
-                Backend& backend) {
+TensorPlan plan_weights(const ModelSpec& spec, const Architecture& arch, const Checkpoint& checkpoint,
+                        const Backend& backend) {
   TensorPlan plan = plan_tensors(spec, arch, checkpoint);
-  for (const std::string& name : unused_tensors(plan, spec, checkpoint)) {
-    plan.problems.push_back(fmt::format("{}: nothing in this architecture uses it", name));
-  }
   refuse_formats(plan, spec, backend);
-  if (!plan.problems.empty()) fail_with(plan.problems, checkpoint);
+  require_complete(plan, checkpoint);
+  return plan;
+}
+
+BoundModel bind(const ModelSpec& spec, const TensorPlan& plan, Backend& backend) {
   BoundModel out;
   Binder(spec, plan, backend, out).run();
   check_unchanged(plan);

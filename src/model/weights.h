@@ -7,7 +7,7 @@
 
 #include "backend/backend.h"
 #include "checkpoint/checkpoint.h"
-#include "model/architecture.h"
+#include "model/tensor_plan.h"
 
 namespace inferno {
 
@@ -61,10 +61,12 @@ struct BoundModel {
   LoadReport report;
 };
 
-// Throws one Error naming every problem at once: tensors missing, tensors left over, shapes that
-// disagree with the spec, and whatever the backend refuses. Nothing is read before all of it is checked.
-// Error{corrupt} when a file was written to meanwhile.
-BoundModel bind(const ModelSpec& spec, const Architecture& arch, const Checkpoint& checkpoint,
-                Backend& backend);
+// Finds every weight of the spec without reading any. Error{corrupt} naming all problems at once: tensors
+// missing, tensors left over, shapes that disagree with the spec, and what the backend refuses.
+TensorPlan plan_weights(const ModelSpec& spec, const Architecture& arch, const Checkpoint& checkpoint,
+                        const Backend& backend);
+
+// Reads and packs the weights of a plan. Error{corrupt} when a file was written to meanwhile.
+BoundModel bind(const ModelSpec& spec, const TensorPlan& plan, Backend& backend);
 
 }  // namespace inferno

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "golden/agreement.h"
-#include "model/gguf_export.h"
+#include "model/export/gguf_export.h"
 #include "model/load.h"
 #include "model/runner.h"
 #include "support/caught_error.h"

@@ -10,8 +10,8 @@
 #include "engine/trap.h"
 #include "engine/watched_backend.h"
 #include "model/load.h"
-#include "model/random_checkpoint.h"
-#include "model/shapes.h"
+#include "model/synthetic/random_checkpoint.h"
+#include "model/synthetic/shapes.h"
 #include "support/caught_error.h"
 
 namespace inferno::testing {

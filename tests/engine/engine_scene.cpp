@@ -7,7 +7,7 @@
 #include "checkpoint/config_json.h"
 #include "model/kv_cache.h"
 #include "model/load.h"
-#include "model/random_checkpoint.h"
+#include "model/synthetic/random_checkpoint.h"
 #include "spec/window_groups.h"
 
 namespace inferno::testing {

@@ -5,8 +5,8 @@
 
 #include "checkpoint/config_json.h"
 #include "model/load.h"
-#include "model/random_checkpoint.h"
-#include "model/shapes.h"
+#include "model/synthetic/random_checkpoint.h"
+#include "model/synthetic/shapes.h"
 #include "support/caught_error.h"
 #include "support/forwarding_backend.h"
 #include "support/model_backend.h"

@@ -25,8 +25,8 @@
 #include "cli/model_options.h"
 #include "cli/model_resolution.h"
 #include "cli/version.h"
-#include "model/random_checkpoint.h"
-#include "model/shapes.h"
+#include "model/synthetic/random_checkpoint.h"
+#include "model/synthetic/shapes.h"
 
 namespace inferno::command {
 namespace {

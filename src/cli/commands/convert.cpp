@@ -16,7 +16,7 @@
 #include "cli/model_resolution.h"
 #include "cli/terminal/printable.h"
 #include "cli/vocabulary_keys.h"
-#include "model/gguf_export.h"
+#include "model/export/gguf_export.h"
 #include "tensor/quantize.h"
 #include "text/export_vocabulary.h"
 

@@ -84,20 +84,9 @@ void print_memory(const Json& memory) {
   fmt::print("  {:<24} {:>10}\n", "all, full context", bytes(memory["total_at_full_context"]));
 }
 
-void require_tensors_to_fit(const Checkpoint& checkpoint, const ModelPlan& plan) {
-  TensorPlan tensors = plan_tensors(plan.spec, *plan.architecture, checkpoint);
-  for (const std::string& name : unused_tensors(tensors, plan.spec, checkpoint)) {
-    tensors.problems.push_back(name + ": nothing in this architecture uses it");
-  }
-  if (tensors.problems.empty()) return;
-  fail(ErrorKind::corrupt,
-       fmt::format("{}: {}", checkpoint.config().origin(), fmt::join(tensors.problems, "\n  ")),
-       {.why = "the tensors do not fit what the configuration describes", .next = "fetch the model again"});
-}
-
 Json gather(const Checkpoint& checkpoint) {
   const ModelPlan plan = describe_model(checkpoint);
-  require_tensors_to_fit(checkpoint, plan);
+  require_complete(plan_tensors(plan.spec, *plan.architecture, checkpoint), checkpoint);
   const Json tensors = describe_tensors(checkpoint);
   return {{"architecture", checkpoint.architecture()},
           {"container", checkpoint.container() == Container::gguf ? "gguf" : "safetensors"},

@@ -1,4 +1,4 @@
-#include "model/random_checkpoint.h"
+#include "model/synthetic/random_checkpoint.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "model/shapes.h"
+#include "model/synthetic/shapes.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

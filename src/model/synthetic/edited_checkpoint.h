@@ -6,7 +6,7 @@
 #include <string>
 
 #include "checkpoint/config_json.h"
-#include "model/random_checkpoint.h"
+#include "model/synthetic/random_checkpoint.h"
 
 namespace inferno {
 

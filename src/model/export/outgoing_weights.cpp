@@ -1,4 +1,4 @@
-#include "model/outgoing_weights.h"
+#include "model/export/outgoing_weights.h"
 
 #include <fmt/format.h>
 
