@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 namespace inferno::harmony {
 namespace {
@@ -60,7 +60,7 @@ std::string stray_words(std::vector<std::string_view> words, std::string_view re
 // Headers are bytes; names and warnings must be text.
 std::string as_text(std::string_view bytes) {
   std::string copy(bytes);
-  return utf8::take_all(copy, Replacement::per_character);
+  return utf8::take_all(copy, utf8::Replacement::per_character);
 }
 
 std::string_view recipient_in(const std::vector<std::string_view>& words, const KnowsFunction& knows) {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "chat/call_ids.h"
 #include "chat/harmony_header.h"
 #include "chat/reply_parts.h"
-#include "text/utf8.h"
 
 namespace inferno::harmony {
 namespace {
@@ -161,7 +161,7 @@ class HarmonyParser : public ReplyParser {
   const Tokenizer& tokenizer_;
   ControlTokens tokens_;
   std::vector<TokenId> stops_;
-  Replacement replacement_;
+  utf8::Replacement replacement_;
   CallIds ids_;
   std::set<std::string, std::less<>> functions_;
 

@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <span>
-
-#include "base/byte_source.h"
 #include "base/error.h"
+#include "base/file.h"
 
 namespace inferno {
 namespace {
@@ -14,20 +12,9 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t max_json = std::uint64_t{64} << 20;
 
-std::string read_text(const fs::path& path, std::uint64_t most) {
-  const auto file = open_file(path);
-  if (file->size() > most) {
-    fail(ErrorKind::corrupt,
-         fmt::format("{}: expected at most {} bytes, found {}", path.string(), most, file->size()));
-  }
-  std::string text(file->size(), '\0');
-  file->read(0, std::as_writable_bytes(std::span(text)));
-  return text;
-}
-
 std::optional<Json> read_object(const fs::path& path) {
   if (!fs::exists(path)) return std::nullopt;
-  Json json = parse_json(read_text(path, max_json), path.string(), LargeIntegers::round);
+  Json json = parse_json(read_file(path, max_json), path.string(), LargeIntegers::round);
   if (!json.is_object()) {
     fail(ErrorKind::corrupt,
          fmt::format("{}: expected an object, found {}", path.string(), json.type_name()));
@@ -72,10 +59,10 @@ std::optional<TemplateSource> from_files(const fs::path& model, bool with_tools)
   const std::uint64_t most = jinja::Budgets{}.source_bytes;
   const fs::path with_tools_file = model / "additional_chat_templates" / "tool_use.jinja";
   if (with_tools && fs::exists(with_tools_file)) {
-    return TemplateSource{with_tools_file.string(), read_text(with_tools_file, most), {}};
+    return TemplateSource{with_tools_file.string(), read_file(with_tools_file, most), {}};
   }
   const fs::path file = model / "chat_template.jinja";
-  if (fs::exists(file)) return TemplateSource{file.string(), read_text(file, most), {}};
+  if (fs::exists(file)) return TemplateSource{file.string(), read_file(file, most), {}};
   return std::nullopt;
 }
 

@@ -8,11 +8,11 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "checkpoint/gguf/open_gguf.h"
 #include "checkpoint/gguf/split.h"
 #include "checkpoint/safetensors/open_safetensors.h"
 #include "checkpoint/safetensors/shards.h"
-#include "checkpoint/untrusted_text.h"
 
 namespace inferno {
 namespace {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/utf8.h"
 #include "checkpoint/json_events.h"
-#include "checkpoint/read_text.h"
 #include "checkpoint/rope_parameters.h"
-#include "checkpoint/untrusted_text.h"
 
 namespace inferno {
 namespace {
@@ -154,7 +154,7 @@ Config parse_config(std::string_view json, std::string origin) {
 }
 
 Config read_config(const std::filesystem::path& path) {
-  return parse_config(read_text(path, max_file), path.string());
+  return parse_config(read_file(path, max_file), path.string());
 }
 
 }  // namespace inferno

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "checkpoint/untrusted_text.h"
+#include "base/utf8.h"
 
 namespace inferno {
 namespace {

@@ -1,6 +1,6 @@
 // An answer as JSON, under the names that llama-server and OpenAI's API use.
+#include "base/utf8.h"
 #include "cli/answer.h"
-#include "text/utf8.h"
 
 namespace inferno {
 namespace {
@@ -31,7 +31,7 @@ Json token_json(const Tokenizer& tokenizer, TokenId token, float logprob) {
   Json numbers = Json::array();
   for (const char byte : bytes) numbers.push_back(static_cast<unsigned char>(byte));
   std::string held(bytes);
-  return {{"token", utf8::take_all(held, Replacement::per_character)},
+  return {{"token", utf8::take_all(held, utf8::Replacement::per_character)},
           {"id", token},
           {"logprob", logprob},
           {"bytes", std::move(numbers)}};

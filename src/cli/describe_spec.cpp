@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -201,16 +200,6 @@ Json describe_memory(const Checkpoint& checkpoint, const ModelSpec& spec) {
           {"cache_at_full_context", full},
           {"workspace", workspace},
           {"total_at_full_context", weights + full + workspace}};
-}
-
-std::string human_bytes(double bytes) {
-  constexpr std::array units = {"B", "KiB", "MiB", "GiB", "TiB"};
-  std::size_t unit = 0;
-  while (bytes >= 1024.0 && unit + 1 < units.size()) {
-    bytes /= 1024.0;
-    ++unit;
-  }
-  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} {}", bytes, units[unit]);
 }
 
 }  // namespace inferno

@@ -19,7 +19,4 @@ Json describe_spec(const ModelSpec& spec);
 // Bytes: weights, cache for each token and for the whole context, workspace.
 Json describe_memory(const Checkpoint& checkpoint, const ModelSpec& spec);
 
-// "1.5 GiB", "12.0 KiB", "96 B".
-std::string human_bytes(double bytes);
-
 }  // namespace inferno

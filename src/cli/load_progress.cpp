@@ -9,9 +9,10 @@
 #include <mutex>
 #include <set>
 
+#include "base/sizes.h"
+#include "base/utf8.h"
 #include "cli/describe_spec.h"
 #include "cli/environment.h"
-#include "cli/terminal/printable.h"
 #include "cli/terminal/screen.h"
 
 namespace inferno {
@@ -91,9 +92,8 @@ std::unique_ptr<Checkpoint> watched(std::unique_ptr<Checkpoint> checkpoint, Repo
 }
 
 std::string load_line(std::uint64_t done, std::uint64_t total, double seconds) {
-  std::string line =
-      fmt::format("{:.0f} % of {}", 100.0 * static_cast<double>(done) / static_cast<double>(total),
-                  human_bytes(static_cast<double>(total)));
+  std::string line = fmt::format(
+      "{:.0f} % of {}", 100.0 * static_cast<double>(done) / static_cast<double>(total), human_size(total));
   if (seconds > 0.0) line += fmt::format(", {:.2f} GB/s", static_cast<double>(done) / 1e9 / seconds);
   return line;
 }

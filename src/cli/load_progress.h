@@ -18,7 +18,7 @@ using ReportProgress = std::function<void(std::uint64_t done, std::uint64_t tota
 // any thread that reads, never from two at once.
 std::unique_ptr<Checkpoint> watched(std::unique_ptr<Checkpoint> checkpoint, ReportProgress report);
 
-// "45 % of 12.8 GiB, 9.31 GB/s"
+// "45 % of 13.8 GB, 9.31 GB/s"
 std::string load_line(std::uint64_t done, std::uint64_t total, double seconds);
 
 // A line on stderr that goes away when loading is over. Says nothing where stderr is no terminal.

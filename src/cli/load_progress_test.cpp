@@ -33,8 +33,8 @@ TEST(LoadProgress, CountsWhatIsReadOfWhatWasAskedFor) {
 }
 
 TEST(LoadProgress, SaysHowFastItReads) {
-  EXPECT_EQ(load_line(1'500'000'000, 3'000'000'000, 0.5), "50 % of 2.8 GiB, 3.00 GB/s");
-  EXPECT_EQ(load_line(0, 2048, 0.0), "0 % of 2.0 KiB");
+  EXPECT_EQ(load_line(1'500'000'000, 3'000'000'000, 0.5), "50 % of 3.0 GB, 3.00 GB/s");
+  EXPECT_EQ(load_line(0, 2048, 0.0), "0 % of 2.0 kB");
 }
 
 TEST(LoadProgress, TellsWhatWasConvertedAndNamesEachKindOfTensorOnce) {

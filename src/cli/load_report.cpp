@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "cli/terminal/printable.h"
+#include "base/utf8.h"
 
 namespace inferno {
 namespace {

@@ -6,23 +6,12 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/sizes.h"
+#include "base/utf8.h"
 #include "cli/model_resolution.h"
-#include "cli/terminal/printable.h"
 #include "text/display.h"
 
 namespace inferno {
-
-std::string human_size(std::uint64_t bytes) {
-  double size = static_cast<double>(bytes);
-  const char* unit = "kB";
-  size /= 1e3;
-  for (const char* larger : {"MB", "GB", "TB"}) {
-    if (size < 1000) break;
-    size /= 1e3;
-    unit = larger;
-  }
-  return fmt::format("{:.1f} {}", size, unit);
-}
 
 ChosenModel choose_model(const std::string& wanted, const std::vector<FoundModel>& found) {
   if (!wanted.empty()) {

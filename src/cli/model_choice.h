@@ -18,9 +18,6 @@ struct ChosenModel {
 // Error{invalid_request} with the names when there are several, Error{not_found} when there is none.
 ChosenModel choose_model(const std::string& wanted, const std::vector<FoundModel>& found);
 
-// "1.2 GB", in powers of a thousand, as disks and downloads are sold.
-std::string human_size(std::uint64_t bytes);
-
 // "  1  org/name  1.2 GB", one line for each model.
 std::string model_list(const std::vector<FoundModel>& found);
 

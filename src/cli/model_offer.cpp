@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/sizes.h"
 #include "cli/download/run.h"
 #include "cli/hub_environment.h"
 #include "cli/model_choice.h"

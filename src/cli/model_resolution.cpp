@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/sizes.h"
 #include "cli/builtin_model.h"
 #include "cli/hub_environment.h"
 #include "cli/model_choice.h"

@@ -13,6 +13,7 @@
 
 #include "base/byte_source.h"
 #include "base/error.h"
+#include "base/utf8.h"
 #include "checkpoint/gguf/reader.h"
 #include "hub/names/gguf_file_name.h"
 #include "hub/names/safe_path.h"
@@ -34,7 +35,7 @@ class RemoteFile : public ByteSource {
   std::uint64_t size() const override { return file_.size; }
   void read(std::uint64_t offset, std::span<std::byte> to) const override {
     if (offset > file_.size || to.size() > file_.size - offset) {
-      fail(ErrorKind::corrupt, fmt::format("{}: its header leads beyond its end", hub::shown(file_.path)));
+      fail(ErrorKind::corrupt, fmt::format("{}: its header leads beyond its end", quote(file_.path)));
     }
     extend(offset + to.size());
     std::memcpy(to.data(), start_.data() + offset, to.size());
@@ -43,15 +44,14 @@ class RemoteFile : public ByteSource {
   void extend(std::uint64_t wanted) const {
     if (wanted > max_header) {
       fail(ErrorKind::corrupt,
-           fmt::format("{}: its header is larger than {} bytes", hub::shown(file_.path), max_header));
+           fmt::format("{}: its header is larger than {} bytes", quote(file_.path), max_header));
     }
     while (start_.size() < wanted) {
       // Twice as much each time: headers are read in small steps, and every request costs a round trip.
       const std::uint64_t next = std::min(file_.size, std::max({wanted, first_read, start_.size() * 2}));
       const std::string more = client_.read(id_, commit_, file_.path, start_.size(), next - start_.size());
       if (more.empty())
-        fail(ErrorKind::network,
-             fmt::format("{}: the hub sent less than it announced", hub::shown(file_.path)));
+        fail(ErrorKind::network, fmt::format("{}: the hub sent less than it announced", quote(file_.path)));
       start_ += more;
     }
   }

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/terminal/printable.h"
+#include "base/utf8.h"
 
 namespace inferno {
 

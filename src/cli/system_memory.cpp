@@ -2,15 +2,18 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <sstream>
 #include <string_view>
 #include <vector>
+
+#include "base/file.h"
 
 namespace inferno {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::size_t max_file = std::size_t{1} << 20;
 
 std::optional<std::uint64_t> number(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
@@ -21,7 +24,7 @@ std::optional<std::uint64_t> number(std::string_view text) {
 }
 
 std::optional<std::uint64_t> number_in(const fs::path& path) {
-  const auto text = small_file(path);
+  const auto text = read_start(path, max_file);
   return text ? number(*text) : std::nullopt;
 }
 
@@ -60,7 +63,7 @@ struct Group {
 
 std::vector<Group> memory_groups(const fs::path& root) {
   std::vector<Group> groups;
-  std::istringstream lines(small_file(root / "proc/self/cgroup").value_or(""));
+  std::istringstream lines(read_start(root / "proc/self/cgroup", max_file).value_or(""));
   for (std::string line; std::getline(lines, line);) {
     const std::size_t colon = line.find(':'), last = line.find(':', colon + 1);
     if (colon == std::string::npos || last == std::string::npos) continue;
@@ -77,7 +80,7 @@ std::vector<Group> memory_groups(const fs::path& root) {
 
 SystemMemory system_memory(const fs::path& root) {
   SystemMemory memory;
-  const std::string info = small_file(root / "proc/meminfo").value_or("");
+  const std::string info = read_start(root / "proc/meminfo", max_file).value_or("");
   memory.total = field(info, "MemTotal:").value_or(0) * 1024;
   memory.available = field(info, "MemAvailable:").value_or(field(info, "MemFree:").value_or(0)) * 1024;
   memory.obtainable = memory.available;
@@ -86,22 +89,12 @@ SystemMemory system_memory(const fs::path& root) {
     if (!limit || *limit >= memory.total) continue;
     const std::uint64_t usage = number_in(group.folder / group.names->usage).value_or(0);
     // Cached files are given back when memory is wanted.
-    const std::string statistics = small_file(group.folder / "memory.stat").value_or("");
+    const std::string statistics = read_start(group.folder / "memory.stat", max_file).value_or("");
     const std::uint64_t held = usage - std::min(usage, field(statistics, "inactive_file ").value_or(0));
     memory.limit = std::min(memory.limit.value_or(*limit), *limit);
     memory.obtainable = std::min(memory.obtainable, *limit - std::min(*limit, held));
   }
   return memory;
-}
-
-std::optional<std::string> small_file(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  std::string text(1 << 20, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad()) return std::nullopt;
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  return text;
 }
 
 }  // namespace inferno

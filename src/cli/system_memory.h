@@ -17,7 +17,4 @@ struct SystemMemory {
 // `root` holds proc and sys; tests bring their own. Whatever cannot be read counts as not there.
 SystemMemory system_memory(const std::filesystem::path& root = "/");
 
-// The contents of a small file; nullopt when it cannot be read. Cut after 1 MiB.
-std::optional<std::string> small_file(const std::filesystem::path& path);
-
 }  // namespace inferno

@@ -6,10 +6,10 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "chat/default_templates.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/gguf/metadata.h"
-#include "cli/read_file.h"
 
 namespace inferno {
 namespace {
@@ -29,7 +29,8 @@ std::set<std::string, std::less<>> added_tokens(const fs::path& model) {
   for (const char* name : {"tokenizer_config.json", "tokenizer.json"}) {
     const fs::path path = model / name;
     if (!fs::exists(path)) continue;
-    const Json json = parse_json(read_file(path, max_json), path.string(), LargeIntegers::round);
+    const Json json =
+        parse_json(read_file(path, max_json, Pipes::accept), path.string(), LargeIntegers::round);
     for (const char* key : {"added_tokens_decoder", "added_tokens"}) {
       if (!json.is_object() || !json.contains(key)) continue;
       for (const Json& token : json.at(key)) collect(token);
@@ -122,7 +123,7 @@ TemplateSource open_template(const fs::path& model, bool with_tools) {
            {.why = "any other file would be taken for a template, and its bytes for a prompt",
             .next = "if it is a template, give it one of these names"});
     }
-    return {model.string(), read_file(model, jinja::Budgets{}.source_bytes), {}};
+    return {model.string(), read_file(model, jinja::Budgets{}.source_bytes, Pipes::accept), {}};
   }
   const ModelTemplates templates = find_templates(model);
   if (templates.with_tools && (with_tools || !templates.usual)) return *templates.with_tools;

@@ -8,12 +8,12 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "checkpoint/generation_config.h"
 #include "cli/builtin_model.h"
 #include "cli/chat_format_loading.h"
 #include "cli/load_progress.h"
 #include "cli/load_report.h"
-#include "cli/terminal/printable.h"
 #include "cli/tokenizer_loading.h"
 #include "model/load.h"
 

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "hub/cache/layout.h"
 #include "hub/client_json.h"
 #include "hub/http/url.h"
@@ -58,12 +59,12 @@ HubFile file_of(const Json& entry, const HubSettings& settings) {
                   .git_oid = blob_name(text_field(entry, "oid")),
                   .sha256 = {}};
   if (file.path.empty()) fail_not_a_hub(settings, "a file in its list has no name");
-  if (!size) fail_not_a_hub(settings, fmt::format("it does not say how large {} is", shown(file.path)));
+  if (!size) fail_not_a_hub(settings, fmt::format("it does not say how large {} is", quote(file.path)));
   if (file.git_oid.size() != 40) file.git_oid.clear();
   if (large.is_object()) {
     file.sha256 = blob_name(text_field(large, "oid"));
     if (file.sha256.size() != 64)
-      fail_not_a_hub(settings, fmt::format("it does not say what {} hashes to", shown(file.path)));
+      fail_not_a_hub(settings, fmt::format("it does not say what {} hashes to", quote(file.path)));
   }
   return file;
 }

@@ -7,9 +7,9 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace inferno::hub {
 namespace {
@@ -35,11 +35,7 @@ std::string checked_token(std::string_view text, const std::string& said_by) {
 }
 
 std::string first_bytes(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::string text(longest_token + 64, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(in.gcount(), 0)));
-  return text;
+  return read_start(file, longest_token + 64).value_or("");
 }
 
 void read_token(HubSettings& settings, const Variables& variables) {

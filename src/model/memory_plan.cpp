@@ -7,15 +7,12 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/sizes.h"
 #include "model/kv_cache.h"
 #include "spec/window_groups.h"
 
 namespace inferno {
 namespace {
-
-std::string in_gib(std::uint64_t bytes) {
-  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30));
-}
 
 // What `inferno convert` can make, from large to small.
 constexpr WeightFormat smaller[] = {WeightFormat::q8_0, WeightFormat::q6_k, WeightFormat::q4_k};
@@ -65,9 +62,9 @@ void refuse_what_cannot_fit(const MemoryPlan& plan, const std::string& model, co
                    "  weights              {}\n"
                    "  activations          {}\n"
                    "  key/value cache      {} for one sequence of {} tokens, less for shorter ones",
-                   model, in_gib(plan.least()), device.name, in_gib(device.free_bytes),
-                   in_gib(device.total_bytes), in_gib(plan.weights), in_gib(plan.activations),
-                   in_gib(plan.cache), plan.context),
+                   model, human_size(plan.least()), device.name, human_size(device.free_bytes),
+                   human_size(device.total_bytes), human_size(plan.weights), human_size(plan.activations),
+                   human_size(plan.cache), plan.context),
        {.why = what_would_fit(plan, device.free_bytes),
         .next = "choose a smaller model or quantization, end other programs that use this memory, or choose "
                 "another --device"});

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "text/merge_symbols.h"
-#include "text/utf8.h"
 
 namespace inferno {
 

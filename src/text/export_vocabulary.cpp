@@ -7,9 +7,10 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/utf8.h"
 #include "text/compare_tokenizers.h"
 #include "text/gguf_patterns.h"
-#include "text/shown.h"
 #include "text/tokenizer.h"
 #include "text/tokenizer_json_model.h"
 #include "text/tokenizer_json_parts.h"
@@ -44,7 +45,7 @@ void add_patterns(std::vector<std::string>& patterns, const JsonValue& json) {
              !json.flag("invert", false)) {
     patterns.emplace_back(json["pattern"]["Regex"].text());
   } else {
-    cannot_say(json, fmt::format("a GGUF file cannot split text by {} with these settings", shown(type)));
+    cannot_say(json, fmt::format("a GGUF file cannot split text by {} with these settings", quote(type)));
   }
 }
 
@@ -66,7 +67,7 @@ std::string name_of_split(const JsonValue& root) {
       find_split_by_patterns(patterns, normalizes_to_nfc(root), root["model"].flag("ignore_merges", false));
   if (split == nullptr) {
     cannot_say(json, fmt::format("no tokenizer.ggml.pre that is known splits text by {}",
-                                 shown(fmt::format("{}", fmt::join(patterns, " then ")), 400)));
+                                 quote(fmt::format("{}", fmt::join(patterns, " then ")), 400)));
   }
   return std::string(split->name);
 }
@@ -244,7 +245,7 @@ void fill_special(ExportedVocabulary& to, const Tokenizer& original) {
 ExportedVocabulary export_vocabulary(const std::filesystem::path& model, int size) {
   const std::unique_ptr<Tokenizer> original = load_tokenizer(model);
   const std::filesystem::path path = model / "tokenizer.json";
-  const JsonDocument document(read_text_file(path, max_file), path.string());
+  const JsonDocument document(read_file(path, max_file), path.string());
   ExportedVocabulary out;
   out.vocabulary.file = path.string();
   const JsonValue root = document.root();
@@ -254,13 +255,13 @@ ExportedVocabulary export_vocabulary(const std::filesystem::path& model, int siz
   const std::unique_ptr<Tokenizer> exported = make_tokenizer(out.vocabulary);
   if (const auto difference = first_difference(*original, *exported)) {
     fail(ErrorKind::unsupported,
-         fmt::format("{}: as GGUF it would read {} differently", path.string(), shown(*difference)),
+         fmt::format("{}: as GGUF it would read {} differently", path.string(), quote(*difference)),
          {.why = "the vocabulary of a GGUF file cannot say all that this tokenizer does",
           .next = std::string(way_out)});
   }
   if (const auto text = first_control_difference(*original, *exported)) {
     out.notes.push_back(
-        fmt::format("a text with control tokens inside may be cut otherwise, for example {}", shown(*text)));
+        fmt::format("a text with control tokens inside may be cut otherwise, for example {}", quote(*text)));
   }
   for (const TokenId end : original->end_tokens()) {
     if (std::ranges::find(exported->end_tokens(), end) == exported->end_tokens().end()) {

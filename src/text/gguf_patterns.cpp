@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "text/shown.h"
+#include "base/utf8.h"
 
 namespace inferno {
 namespace {
@@ -143,7 +143,7 @@ const GgufSplit& find_split(std::string_view name, std::string_view file) {
   if (found != std::end(splits)) return *found;
   std::vector<std::string_view> known;
   for (const GgufSplit& split : splits) known.push_back(split.name);
-  fail(ErrorKind::unsupported, fmt::format("{}: tokenizer.ggml.pre {} is not supported", file, shown(name)),
+  fail(ErrorKind::unsupported, fmt::format("{}: tokenizer.ggml.pre {} is not supported", file, quote(name)),
        {.why = fmt::format("known are {}", fmt::join(known, ", ")),
         .next = "use the model's tokenizer.json, which says itself how to split"});
 }

@@ -4,10 +4,8 @@
 #include <rapidjson/error/en.h>
 #include <rapidjson/reader.h>
 
-#include "base/byte_source.h"
 #include "base/error.h"
-#include "text/shown.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 namespace inferno {
 namespace {
@@ -80,17 +78,6 @@ struct Build {
 
 }  // namespace
 
-std::string read_text_file(const std::filesystem::path& path, std::uint64_t most) {
-  const auto file = open_file(path);
-  if (file->size() > most) {
-    fail(ErrorKind::unsupported,
-         fmt::format("{}: {} bytes, at most {} are accepted", path.string(), file->size(), most));
-  }
-  std::string text(file->size(), '\0');
-  file->read(0, std::as_writable_bytes(std::span(text)));
-  return text;
-}
-
 std::string_view text_of(const rapidjson::Value& string) {
   return {string.GetString(), string.GetStringLength()};
 }
@@ -138,7 +125,7 @@ std::optional<JsonValue> JsonValue::find(const char* name) const {
 
 JsonValue JsonValue::operator[](const char* name) const {
   const auto found = find(name);
-  if (!found) fail(ErrorKind::corrupt, fmt::format("{}: {} is missing", where_, shown(name)));
+  if (!found) fail(ErrorKind::corrupt, fmt::format("{}: {} is missing", where_, quote(name)));
   return *found;
 }
 

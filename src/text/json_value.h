@@ -42,9 +42,6 @@ class JsonValue {
   std::string where_;
 };
 
-// The whole file. Error{unsupported} when it is larger than `most` bytes.
-std::string read_text_file(const std::filesystem::path& path, std::uint64_t most);
-
 std::string_view text_of(const rapidjson::Value& string);
 
 // A document and the buffer it points into. Error{corrupt} with the offset when `text` is not JSON, or is

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "text/byte_alphabet.h"
 #include "text/characters.h"
-#include "text/utf8.h"
 
 #include <utf8proc.h>
 

@@ -1,8 +1,8 @@
 #include "text/pretokenizer.h"
 
+#include "base/utf8.h"
 #include "text/byte_alphabet.h"
 #include "text/characters.h"
-#include "text/utf8.h"
 
 namespace inferno {
 namespace {

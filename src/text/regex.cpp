@@ -8,8 +8,7 @@
 #include <new>
 
 #include "base/error.h"
-#include "text/shown.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 namespace inferno {
 namespace {
@@ -92,15 +91,15 @@ Regex::Regex(std::string_view pattern, std::string_view where) : pattern_(patter
                             &error, &offset, context.get()));
   if (!code_) {
     fail(ErrorKind::corrupt,
-         fmt::format("{}: pattern {} is wrong near {}: {}", where, shown(pattern_),
-                     shown(std::string_view(translated).substr(offset)), message_of(error)));
+         fmt::format("{}: pattern {} is wrong near {}: {}", where, quote(pattern_),
+                     quote(std::string_view(translated).substr(offset)), message_of(error)));
   }
   compiled_ = pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE) == 0;
 }
 
 void Regex::give_up() const {
   fail(ErrorKind::unsupported,
-       fmt::format("{}: pattern {} takes too long on this text", where_, shown(pattern_)),
+       fmt::format("{}: pattern {} takes too long on this text", where_, quote(pattern_)),
        {.why = "the work per match and per byte of text is limited, so that a hostile pattern cannot hang us",
         .next = {}});
 }

@@ -97,7 +97,7 @@ TEST(Regex, EmptyMatchesEndAndAreFoundOncePerPlace) {
 
 TEST(Regex, RefusesWhatItCannotTranslate) {
   EXPECT_THAT(refusal("[a-z&&[^b]]", ErrorKind::unsupported),
-              HasSubstr("the field: pattern `[a-z&&[^b]]`: an intersection"));
+              HasSubstr("the field: pattern \"[a-z&&[^b]]\": an intersection"));
   EXPECT_THAT(refusal("[a[^b]]", ErrorKind::unsupported), HasSubstr("negated class inside a class"));
   EXPECT_THAT(refusal("\\X", ErrorKind::unsupported), HasSubstr("\\X"));
   EXPECT_THAT(refusal("[abc", ErrorKind::unsupported), HasSubstr("without an end"));
@@ -106,7 +106,7 @@ TEST(Regex, RefusesWhatItCannotTranslate) {
 
 TEST(Regex, NamesWhatIsWrongInAPattern) {
   EXPECT_THAT(refusal("(a", ErrorKind::corrupt),
-              HasSubstr("the field: pattern `(a` is wrong near ``: missing"));
+              HasSubstr("the field: pattern \"(a\" is wrong near \"\": missing"));
   EXPECT_THAT(refusal("a{2,1}", ErrorKind::corrupt), HasSubstr("wrong"));
   EXPECT_THAT(refusal("\\p{Klingon}", ErrorKind::corrupt), HasSubstr("unknown property"));
 }

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "text/regex.h"
-#include "text/shown.h"
 
 namespace inferno {
 namespace {
@@ -124,7 +124,7 @@ class Translation {
  private:
   [[noreturn]] void refuse(std::string_view what) const {
     fail(ErrorKind::unsupported,
-         fmt::format("pattern {}: {} at offset {} is not supported", shown(in_), what, at_));
+         fmt::format("pattern {}: {} at offset {} is not supported", quote(in_), what, at_));
   }
 
   // In Ruby's dialect (?m) lets the dot match line ends, which PCRE2 spells (?s).

@@ -7,8 +7,9 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/utf8.h"
 #include "text/json_value.h"
-#include "text/shown.h"
 #include "text/tokenizer_json_model.h"
 
 namespace inferno {
@@ -18,7 +19,7 @@ constexpr std::uint64_t max_file = 16ULL << 20;
 
 std::unique_ptr<JsonDocument> open_json(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path)) return nullptr;
-  return std::make_unique<JsonDocument>(read_text_file(path, max_file), path.string());
+  return std::make_unique<JsonDocument>(read_file(path, max_file), path.string());
 }
 
 // "</s>" or {"content": "</s>", …}
@@ -54,7 +55,7 @@ void read_added_tokens_decoder(SpecialTokenSettings& to, const JsonValue& json) 
     TokenId id = -1;
     const auto parsed = std::from_chars(name.data(), name.data() + name.size(), id);
     if (parsed.ec != std::errc{} || parsed.ptr != name.data() + name.size() || id < 0) {
-      fail(ErrorKind::corrupt, fmt::format("{}: {} is not a token id", tokens->where(), shown(name)));
+      fail(ErrorKind::corrupt, fmt::format("{}: {} is not a token id", tokens->where(), quote(name)));
     }
     to.added.push_back(
         read_added_token(JsonValue(member.value, fmt::format("{}.{}", tokens->where(), id)), id));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/token.h"
+#include "base/utf8.h"
 #include "text/gguf_vocabulary.h"
 
 namespace inferno {
@@ -24,15 +25,11 @@ struct TextSpan {
 
 enum class SpecialTokens { keep, skip };
 
-// What to do with bytes that are not UTF-8 when tokens become text. Byte-level vocabularies get one
-// U+FFFD per broken character, byte-fallback ones one per byte, as Hugging Face's decoders do.
-enum class Replacement { per_character, per_byte };
-
 // How the pieces of a text join.
 struct DecodeStyle {
   int leading_spaces_to_drop = 0;           // at the beginning of the whole text
   bool first_token_without_spaces = false;  // the space that stands for "a word begins" is not text there
-  Replacement replacement = Replacement::per_character;
+  utf8::Replacement replacement = utf8::Replacement::per_character;
 };
 
 // Text must be UTF-8 everywhere below: Error{invalid_request} names the first byte that is not.

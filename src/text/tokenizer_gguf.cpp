@@ -7,14 +7,13 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "text/bpe.h"
 #include "text/byte_alphabet.h"
 #include "text/decoder.h"
 #include "text/gguf_patterns.h"
 #include "text/merge_loader.h"
 #include "text/pipeline.h"
-#include "text/shown.h"
-#include "text/utf8.h"
 
 namespace inferno {
 namespace {
@@ -122,7 +121,7 @@ MergeTable listed_merges(const GgufVocabulary& vocabulary, const Vocabulary& pie
     const std::size_t space = both.find(' ', 1);
     if (space == std::string_view::npos || space + 1 == both.size()) {
       fail(ErrorKind::corrupt, fmt::format("{}: tokenizer.ggml.merges[{}]: expected two pieces, found {}",
-                                           vocabulary.file, rank, shown(both)));
+                                           vocabulary.file, rank, quote(both)));
     }
     const bool readable = byte_alphabet::read(left, both.substr(0, space)) &&
                           byte_alphabet::read(right, both.substr(space + 1));
@@ -219,7 +218,7 @@ TokenizerParts sentencepiece_parts(const GgufVocabulary& vocabulary) {
                                       across_words ? std::string() : std::string(word_start));
   Decoder decoder{.steps = {decode::Replace{std::string(word_start), " "}, decode::ByteFallback{}},
                   .style = {}};
-  decoder.style = {.leading_spaces_to_drop = prefix ? 1 : 0, .replacement = Replacement::per_byte};
+  decoder.style = {.leading_spaces_to_drop = prefix ? 1 : 0, .replacement = utf8::Replacement::per_byte};
   fill_bytes(parts, vocabulary, decoder);
   return parts;
 }
@@ -260,7 +259,7 @@ std::unique_ptr<Tokenizer> make_tokenizer(GgufVocabulary vocabulary) {
   } else {
     fail(
         ErrorKind::unsupported,
-        fmt::format("{}: tokenizer.ggml.model {} is not supported", vocabulary.file, shown(vocabulary.model)),
+        fmt::format("{}: tokenizer.ggml.model {} is not supported", vocabulary.file, quote(vocabulary.model)),
         {.why = "known are gpt2 (byte-level BPE) and llama (sentencepiece)", .next = {}});
   }
   parts.added = added_tokens(vocabulary);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "text/pipeline.h"
 #include "text/special_tokens.h"
 #include "text/tokenizer_json_model.h"
@@ -93,7 +94,7 @@ std::unique_ptr<Tokenizer> parse_tokenizer(std::string tokenizer_json, std::stri
 
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& model) {
   if (!std::filesystem::is_directory(model))
-    return parse_tokenizer(read_text_file(model, max_file), model.string());
+    return parse_tokenizer(read_file(model, max_file), model.string());
   const std::filesystem::path path = model / "tokenizer.json";
   if (!std::filesystem::exists(path)) {
     const bool sentencepiece = std::filesystem::exists(model / "tokenizer.model");
@@ -102,7 +103,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& model) {
         {.why = sentencepiece ? "tokenizer.model alone (a sentencepiece file) is not supported" : "",
          .next = "download tokenizer.json of this model, or use a GGUF file, which contains its vocabulary"});
   }
-  const JsonDocument document(read_text_file(path, max_file), path.string());
+  const JsonDocument document(read_file(path, max_file), path.string());
   return assemble(read_parts(document.root().object(), read_settings(model)));
 }
 

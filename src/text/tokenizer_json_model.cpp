@@ -6,10 +6,10 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "text/bpe.h"
 #include "text/byte_alphabet.h"
 #include "text/merge_loader.h"
-#include "text/shown.h"
 #include "text/unigram.h"
 
 namespace inferno {
@@ -68,7 +68,7 @@ std::unordered_set<TokenId> control_ids(const std::vector<AddedToken>& added) {
 void check_id(std::int64_t id, std::size_t tokens, std::string_view piece, std::string_view where) {
   if (id < 0 || id >= max_ids(tokens)) {
     fail(ErrorKind::corrupt,
-         fmt::format("{}: {} has id {}, which {} tokens cannot reach", where, shown(piece), id, tokens));
+         fmt::format("{}: {} has id {}, which {} tokens cannot reach", where, quote(piece), id, tokens));
   }
 }
 
@@ -106,7 +106,7 @@ class BpeReader {
     for (const auto& member : vocab_.raw().GetObject()) {
       if (!member.value.IsInt64()) {
         fail(ErrorKind::corrupt,
-             fmt::format("{}: the id of {} is not an integer", vocab_.where(), shown(text_of(member.name))));
+             fmt::format("{}: the id of {} is not an integer", vocab_.where(), quote(text_of(member.name))));
       }
       check_id(member.value.GetInt64(), tokens, text_of(member.name), vocab_.where());
       largest = std::max(largest, member.value.GetInt64());
@@ -121,14 +121,14 @@ class BpeReader {
       const auto id = static_cast<TokenId>(member.value.GetInt64());
       if (texts_.has(id)) {
         fail(ErrorKind::corrupt, fmt::format("{}: {} and {} both have id {}", vocab_.where(),
-                                             shown(texts_.text(id)), shown(piece), id));
+                                             quote(texts_.text(id)), quote(piece), id));
       }
       texts_.set(id, piece);
       // A control token spelled out by a user must stay text, and what is outside the byte alphabet cannot
       // come out of bytes.
       if (control_.contains(id) || (byte_level_ && !byte_alphabet::read(bytes, piece))) continue;
       if (!vocabulary_.add(id, byte_level_ ? std::string_view(bytes) : piece)) {
-        fail(ErrorKind::corrupt, fmt::format("{}: {} stands there twice", vocab_.where(), shown(piece)));
+        fail(ErrorKind::corrupt, fmt::format("{}: {} stands there twice", vocab_.where(), quote(piece)));
       }
     }
   }
@@ -172,7 +172,7 @@ class BpeReader {
       if (control.contains(merge.piece)) continue;
       fail(ErrorKind::corrupt,
            fmt::format("{}.merges[{}]: the vocabulary has no piece {}", json_.where(), merge.rank,
-                       shown(byte_level_ ? byte_alphabet::write(merge.piece) : merge.piece)));
+                       quote(byte_level_ ? byte_alphabet::write(merge.piece) : merge.piece)));
     }
   }
 
@@ -198,7 +198,7 @@ class BpeReader {
     const auto id = vocabulary_.find(name->text());
     if (!id)
       fail(ErrorKind::corrupt,
-           fmt::format("{}: the vocabulary has no {}", name->where(), shown(name->text())));
+           fmt::format("{}: the vocabulary has no {}", name->where(), quote(name->text())));
     return id;
   }
 
@@ -207,7 +207,7 @@ class BpeReader {
       const auto value = json_.find(name);
       if (value && !value->text().empty()) {
         fail(ErrorKind::unsupported,
-             fmt::format("{}: {} is not supported", value->where(), shown(value->text())));
+             fmt::format("{}: {} is not supported", value->where(), quote(value->text())));
       }
     }
     const auto dropout = json_.find("dropout");
@@ -272,8 +272,8 @@ void add_added_tokens(JsonModel& model, const std::string& where) {
     check_id(token.id, tokens, token.content, where);
     if (model.texts.has(token.id) && model.texts.text(token.id) != token.content) {
       fail(ErrorKind::corrupt,
-           fmt::format("{}: {} has id {}, which belongs to {}", where, shown(token.content), token.id,
-                       shown(model.texts.text(token.id))));
+           fmt::format("{}: {} has id {}, which belongs to {}", where, quote(token.content), token.id,
+                       quote(model.texts.text(token.id))));
     }
     if (!model.texts.has(token.id)) model.texts.set(token.id, token.content);
   }
@@ -314,7 +314,7 @@ JsonModel read_model(const JsonValue& root, const SpecialTokenSettings& settings
     model = read_unigram(json, added);
   } else {
     fail(ErrorKind::unsupported,
-         fmt::format("{}: model type {} is not supported", json.where(), shown(type)));
+         fmt::format("{}: model type {} is not supported", json.where(), quote(type)));
   }
   model.added = std::move(added);
   add_added_tokens(model, root.where() + ": added_tokens");

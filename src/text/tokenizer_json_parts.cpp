@@ -6,9 +6,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "text/shown.h"
+#include "base/utf8.h"
 #include "text/tokenizer_json_model.h"
-#include "text/utf8.h"
 
 namespace inferno {
 namespace {
@@ -17,7 +16,7 @@ constexpr int deepest_sequence = 8;
 
 [[noreturn]] void unknown_type(const JsonValue& json, std::string_view type) {
   fail(ErrorKind::unsupported,
-       fmt::format("{}: component type {} is not supported", json.where(), shown(type)));
+       fmt::format("{}: component type {} is not supported", json.where(), quote(type)));
 }
 
 void check_depth(const JsonValue& json, int depth) {
@@ -36,7 +35,7 @@ std::string read_replacement(const JsonValue& json) {
   const JsonValue value = json["replacement"];
   if (!is_one_character(value.text())) {
     fail(ErrorKind::corrupt,
-         fmt::format("{}: expected one character, found {}", value.where(), shown(value.text())));
+         fmt::format("{}: expected one character, found {}", value.where(), quote(value.text())));
   }
   return std::string(value.text());
 }
@@ -67,7 +66,7 @@ SplitBehavior read_behavior(const JsonValue& json) {
     if (name == json.text()) return behavior;
   }
   fail(ErrorKind::unsupported,
-       fmt::format("{}: behavior {} is not supported", json.where(), shown(json.text())));
+       fmt::format("{}: behavior {} is not supported", json.where(), quote(json.text())));
 }
 
 void add_normalizer(std::vector<NormalizerStep>& steps, const JsonValue& json, int depth) {
@@ -114,7 +113,7 @@ PrependScheme read_prepend_scheme(const JsonValue& json) {
     if (scheme->text() == "first") return PrependScheme::first;
     if (scheme->text() == "never") return PrependScheme::never;
     fail(ErrorKind::unsupported,
-         fmt::format("{}: {} is not supported", scheme->where(), shown(scheme->text())));
+         fmt::format("{}: {} is not supported", scheme->where(), quote(scheme->text())));
   }
   return json.flag("add_prefix_space", true) ? PrependScheme::always : PrependScheme::never;
 }
@@ -221,7 +220,7 @@ void add_decoder(Decoder& to, const JsonValue& json, bool& fused, int depth) {
     to.style.first_token_without_spaces = read_prepend_scheme(json) != PrependScheme::never;
   } else if (type == "ByteFallback" && !fused) {
     to.steps.emplace_back(decode::ByteFallback{});
-    to.style.replacement = Replacement::per_byte;
+    to.style.replacement = utf8::Replacement::per_byte;
   } else if (type == "ByteLevel" && !fused) {
     to.steps.emplace_back(decode::ReadBytes{});
     fused = true;

@@ -137,16 +137,16 @@ TEST(TokenizerJson, WithoutADecoderTokensAreJoinedBySpaces) {
 TEST(TokenizerJson, NamesTheComponentItDoesNotHave) {
   EXPECT_THAT(
       refusal({.normalizer = R"({"type":"Precompiled","precompiled_charsmap":""})"}, ErrorKind::unsupported),
-      HasSubstr("made-up.json: normalizer: component type `Precompiled` is not supported"));
+      HasSubstr("made-up.json: normalizer: component type \"Precompiled\" is not supported"));
   EXPECT_THAT(refusal({.pre_tokenizer = R"({"type":"Sequence","pretokenizers":[{"type":"UnicodeScripts"}]})"},
                       ErrorKind::unsupported),
-              HasSubstr("pre_tokenizer.pretokenizers[0]: component type `UnicodeScripts`"));
+              HasSubstr("pre_tokenizer.pretokenizers[0]: component type \"UnicodeScripts\""));
   EXPECT_THAT(refusal({.post_processor = R"({"type":"Sideways"})"}, ErrorKind::unsupported),
-              HasSubstr("`Sideways`"));
+              HasSubstr("\"Sideways\""));
   EXPECT_THAT(refusal({.decoder = R"({"type":"WordPiece"})"}, ErrorKind::unsupported),
-              HasSubstr("`WordPiece`"));
+              HasSubstr("\"WordPiece\""));
   EXPECT_THAT(refusal({.model = R"({"type":"WordLevel","vocab":{}})"}, ErrorKind::unsupported),
-              HasSubstr("model type `WordLevel`"));
+              HasSubstr("model type \"WordLevel\""));
 }
 
 // Nothing can be found at every place of a text, so splitting there would not end.

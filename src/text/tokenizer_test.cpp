@@ -5,8 +5,8 @@
 
 #include <random>
 
+#include "base/utf8.h"
 #include "text/made_up_tokenizers.h"
-#include "text/utf8.h"
 
 namespace inferno {
 namespace {

@@ -6,8 +6,8 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "text/normalizer.h"
-#include "text/utf8.h"
 
 namespace inferno {
 namespace {

@@ -6,8 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "text/shown.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 namespace inferno {
 namespace {
@@ -99,7 +98,7 @@ void Unigram::append_unknown(std::vector<TokenId>& out, std::string_view text) c
     out.push_back(*unknown_);
   } else {
     fail(ErrorKind::corrupt,
-         fmt::format("vocabulary: no piece for {}, no unknown token and no byte pieces", shown(text)));
+         fmt::format("vocabulary: no piece for {}, no unknown token and no byte pieces", quote(text)));
   }
 }
 

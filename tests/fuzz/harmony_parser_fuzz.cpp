@@ -2,6 +2,7 @@
 // in a message must come out again, and how text is cut into tokens must not matter.
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "chat/harmony_parser.h"
 #include "chat/made_up_vocabulary.h"
 #include "fuzz/guard.h"

@@ -1,4 +1,5 @@
 // F17: names from users and hubs on their way to paths. Whatever comes out stays below the cache.
+#include "base/utf8.h"
 #include "fuzz/guard.h"
 #include "hub/cache/layout.h"
 #include "hub/names/file_selection.h"
@@ -45,6 +46,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::invalid_request) std::abort();
   }
-  if (hub::shown(text).find('\x1b') != std::string::npos) std::abort();
+  if (quote(text).find('\x1b') != std::string::npos) std::abort();
   return 0;
 }

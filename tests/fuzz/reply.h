@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/utf8.h"
 #include "chat/chat_format.h"
-#include "text/utf8.h"
 
 namespace inferno::fuzz {
 

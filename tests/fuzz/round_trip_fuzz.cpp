@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 
+#include "base/utf8.h"
 #include "fuzz/guard.h"
 #include "text/made_up_tokenizers.h"
 #include "text/tokenizer.h"
-#include "text/utf8.h"
 
 namespace {
 
@@ -67,7 +67,7 @@ void any_tokens(std::span<const std::uint8_t> data, unsigned which) {
 }
 
 void any_bytes(std::string_view bytes, std::size_t step) {
-  for (const auto replacement : {Replacement::per_character, Replacement::per_byte}) {
+  for (const auto replacement : {utf8::Replacement::per_character, utf8::Replacement::per_byte}) {
     std::string whole(bytes);
     std::string held;
     std::string text;

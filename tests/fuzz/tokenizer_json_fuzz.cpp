@@ -1,7 +1,7 @@
 // F6: tokenizer.json. What loads must then encode and decode a text, or say why not.
+#include "base/utf8.h"
 #include "fuzz/guard.h"
 #include "text/tokenizer.h"
-#include "text/utf8.h"
 
 namespace {
 

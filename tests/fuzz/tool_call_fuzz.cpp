@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/utf8.h"
 #include "chat/reasoning_splitter.h"
 #include "chat/stop_matcher.h"
 #include "chat/tool_calls.h"

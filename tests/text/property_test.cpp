@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <random>
 
+#include "base/utf8.h"
 #include "text/random_text.h"
 #include "text/reference.h"
 #include "text/tokenizer.h"
-#include "text/utf8.h"
 
 namespace inferno {
 namespace {

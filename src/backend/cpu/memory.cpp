@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/sizes.h"
 
 namespace inferno::cpu {
 namespace {
@@ -37,15 +38,12 @@ MemoryState of_machine() {
   return state;
 }
 
-std::string in_gib(std::size_t bytes) {
-  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30));
-}
-
 [[noreturn]] void refuse(std::size_t bytes, std::size_t available, std::string_view purpose) {
-  fail(ErrorKind::io,
-       fmt::format("{}: {} of memory wanted, {} available", purpose, in_gib(bytes), in_gib(available)),
-       {.why = "the operating system would end the process rather than refuse later",
-        .next = "use a smaller model, a smaller quantization, a shorter context or fewer sequences"});
+  fail(
+      ErrorKind::io,
+      fmt::format("{}: {} of memory wanted, {} available", purpose, human_size(bytes), human_size(available)),
+      {.why = "the operating system would end the process rather than refuse later",
+       .next = "use a smaller model, a smaller quantization, a shorter context or fewer sequences"});
 }
 
 }  // namespace

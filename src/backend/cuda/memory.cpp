@@ -8,33 +8,26 @@
 
 #include "backend/cuda/check.h"
 #include "base/error.h"
+#include "base/sizes.h"
 
 namespace inferno::cuda {
-namespace {
-
-std::string in_gib(std::size_t bytes) {
-  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30));
-}
-
-}  // namespace
-
 void DeviceMemory::refuse(std::size_t bytes, std::string_view purpose) const {
   std::size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total));
   std::string plan;
   std::size_t taken = 0;
   for (const auto& [what, size] : *ledger_) {
-    plan += fmt::format("{}{} {}", plan.empty() ? "" : ", ", what, in_gib(size));
+    plan += fmt::format("{}{} {}", plan.empty() ? "" : ", ", what, human_size(size));
     taken += size;
   }
-  fail(
-      ErrorKind::device,
-      fmt::format("{}: {} of device memory wanted, {} of {} free; taken so far {} ({})", purpose,
-                  in_gib(bytes), in_gib(free), in_gib(total), in_gib(taken), plan.empty() ? "nothing" : plan),
-      {.why = fmt::format("this GPU has room for {} of weights, cache and activations in all",
-                          in_gib(taken + free)),
-       .next = "use a shorter context, fewer sequences or a smaller quantization, end other programs on the "
-               "GPU (`nvidia-smi`), or choose --device cpu"});
+  fail(ErrorKind::device,
+       fmt::format("{}: {} of device memory wanted, {} of {} free; taken so far {} ({})", purpose,
+                   human_size(bytes), human_size(free), human_size(total), human_size(taken),
+                   plan.empty() ? "nothing" : plan),
+       {.why = fmt::format("this GPU has room for {} of weights, cache and activations in all",
+                           human_size(taken + free)),
+        .next = "use a shorter context, fewer sequences or a smaller quantization, end other programs on the "
+                "GPU (`nvidia-smi`), or choose --device cpu"});
 }
 
 Buffer DeviceMemory::allocate(std::size_t bytes, std::string_view purpose) {

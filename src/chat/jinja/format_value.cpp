@@ -3,12 +3,12 @@
 
 #include <cmath>
 
+#include "base/utf8.h"
 #include "chat/jinja/formatting.h"
 #include "chat/jinja/numbers.h"
 #include "chat/jinja/operations.h"
 #include "chat/jinja/string_functions.h"
 #include "chat/jinja/unicode.h"
-#include "text/utf8.h"
 
 namespace inferno::jinja {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <cmath>
 
+#include "base/utf8.h"
 #include "chat/jinja/operations.h"
 #include "chat/jinja/unicode.h"
-#include "text/utf8.h"
 
 namespace inferno::jinja {
 namespace {

@@ -5,9 +5,9 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "chat/jinja/literals.h"
 #include "chat/jinja/unicode.h"
-#include "text/utf8.h"
 
 namespace inferno::jinja {
 namespace {

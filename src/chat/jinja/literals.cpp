@@ -4,9 +4,9 @@
 
 #include <charconv>
 
+#include "base/utf8.h"
 #include "chat/jinja/numbers.h"
 #include "chat/jinja/unicode.h"
-#include "text/utf8.h"
 
 namespace inferno::jinja {
 namespace {

@@ -6,10 +6,10 @@
 #include <ctime>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "chat/jinja/interpreter.h"
 #include "chat/jinja/parser.h"
 #include "chat/jinja/unicode.h"
-#include "text/utf8.h"
 
 namespace inferno::jinja {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "chat/jinja/unicode_tables.h"
-#include "text/utf8.h"
 
 namespace inferno::jinja {
 namespace {
@@ -45,15 +45,8 @@ bool append_mapped(std::string& out, char32_t value, std::span<const unicode::Sh
 }  // namespace
 
 CodePoint code_point_at(std::string_view text, std::size_t offset) {
-  const unsigned lead = byte_at(text, offset);
-  if (lead < 0x80) return {lead, 1};
-  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  char32_t value = lead & (0x7FU >> length);
-  std::size_t bytes = 1;
-  for (; bytes < length && offset + bytes < text.size(); ++bytes) {
-    value = (value << 6) | (byte_at(text, offset + bytes) & 0x3F);
-  }
-  return {value, bytes};
+  const auto [code, length] = utf8::decode(text, offset);
+  return {code, length == 0 ? 1 : static_cast<std::size_t>(length)};
 }
 
 CodePoint code_point_before(std::string_view text, std::size_t offset) {

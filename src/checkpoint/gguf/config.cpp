@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "checkpoint/gguf/rope.h"
-#include "checkpoint/untrusted_text.h"
 
 namespace inferno {
 namespace {
@@ -218,7 +218,7 @@ void add_family_constants(Values& values, std::string_view architecture) {
 
 Config gguf_config(const GgufMetadata& metadata, const Checkpoint& tensors) {
   const std::string architecture(metadata.text("general.architecture").value_or(""));
-  if (architecture.empty() || !is_utf8(architecture)) {
+  if (architecture.empty() || !utf8::is_valid(architecture)) {
     fail(ErrorKind::corrupt,
          fmt::format("{}: expected \"general.architecture\" to name the architecture", metadata.origin()));
   }

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "checkpoint/gguf/reader.h"
-#include "checkpoint/untrusted_text.h"
 
 namespace inferno {
 namespace {

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "checkpoint/gguf/config.h"
 #include "checkpoint/gguf/reader.h"
 #include "checkpoint/gguf/split.h"
-#include "checkpoint/untrusted_text.h"
 
 namespace inferno {
 namespace {

@@ -13,9 +13,9 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/utf8.h"
 #include "checkpoint/gguf/types.h"
 #include "checkpoint/shape.h"
-#include "checkpoint/untrusted_text.h"
 
 namespace inferno {
 namespace {
@@ -195,7 +195,7 @@ GgufMetadata::Entries read_entries(HeaderReader& reader, std::uint64_t count) {
   GgufMetadata::Entries entries;
   for (std::uint64_t i = 0; i < count; ++i) {
     std::string key(reader.string(longest_key, "a key"));
-    if (key.empty() || !is_utf8(key)) reader.refuse(fmt::format("{} cannot be a key", quote(key)));
+    if (key.empty() || !utf8::is_valid(key)) reader.refuse(fmt::format("{} cannot be a key", quote(key)));
     const GgufMetadata::Entry entry = read_value(reader, key);
     const auto [place, fresh] = entries.emplace(std::move(key), entry);
     if (!fresh) reader.refuse(fmt::format("the key {} is given twice", quote(place->first)));
@@ -240,7 +240,7 @@ void measure(const HeaderReader& reader, GgufTensor& tensor) {
 GgufTensor read_tensor(HeaderReader& reader, Unreadable& unreadable) {
   GgufTensor tensor;
   tensor.name = reader.string(longest_tensor_name, "a tensor's name");
-  if (tensor.name.empty() || !is_utf8(tensor.name)) {
+  if (tensor.name.empty() || !utf8::is_valid(tensor.name)) {
     reader.refuse(fmt::format("{} cannot be the name of a tensor", quote(tensor.name)));
   }
   read_shape(reader, tensor);

@@ -16,7 +16,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "base/output_path.h"
+#include "base/file.h"
 #include "checkpoint/gguf/metadata.h"
 #include "checkpoint/gguf/types.h"
 

@@ -13,9 +13,9 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/utf8.h"
 #include "checkpoint/json_events.h"
 #include "checkpoint/shape.h"
-#include "checkpoint/untrusted_text.h"
 
 namespace inferno {
 namespace {

@@ -5,8 +5,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/utf8.h"
 #include "checkpoint/json_events.h"
-#include "checkpoint/untrusted_text.h"
 
 namespace inferno {
 namespace {

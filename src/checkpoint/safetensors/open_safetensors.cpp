@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "checkpoint/config_json.h"
 #include "checkpoint/safetensors/header.h"
 #include "checkpoint/safetensors/mxfp4_pair.h"
 #include "checkpoint/safetensors/shards.h"
-#include "checkpoint/untrusted_text.h"
 
 namespace inferno {
 namespace {

@@ -8,9 +8,9 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "checkpoint/read_text.h"
+#include "base/file.h"
+#include "base/utf8.h"
 #include "checkpoint/safetensors/index.h"
-#include "checkpoint/untrusted_text.h"
 
 namespace inferno {
 namespace {
@@ -55,7 +55,7 @@ std::optional<std::string_view> shard_stem(std::string_view name) {
 SafetensorsFiles from_index(const std::filesystem::path& directory, const std::vector<std::string>& present) {
   const std::string origin = (directory / index_file).string();
   SafetensorsFiles files;
-  files.index = parse_safetensors_index(read_text(directory / index_file, max_index), origin);
+  files.index = parse_safetensors_index(read_file(directory / index_file, max_index), origin);
   std::set<std::string, std::less<>> named;
   for (const auto& [tensor, shard] : files.index) named.insert(shard);
   files.names.assign(named.begin(), named.end());

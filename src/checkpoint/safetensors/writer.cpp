@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/output_path.h"
+#include "base/file.h"
 
 namespace inferno {
 namespace {

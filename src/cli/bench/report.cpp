@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/sizes.h"
 #include "cli/describe_spec.h"
 
 namespace inferno {
@@ -62,8 +63,7 @@ std::string as_markdown(const BenchReport& report) {
   std::string out = fmt::format("{} · {} · {} ({}), {} threads · inferno {}\n", report.model, report.weights,
                                 report.device, report.kernels, report.threads, report.version);
   out += fmt::format("weights {}, {} read for each token, made or loaded in {:.1f} s ({:.2f} GB/s)\n",
-                     human_bytes(static_cast<double>(report.weight_bytes)),
-                     human_bytes(static_cast<double>(report.token_bytes)), report.load_seconds,
+                     human_size(report.weight_bytes), human_size(report.token_bytes), report.load_seconds,
                      static_cast<double>(report.weight_bytes) / 1e9 / report.load_seconds);
   if (report.bandwidth > 0.0) {
     out += fmt::format(

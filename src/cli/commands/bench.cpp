@@ -12,7 +12,7 @@
 #include "backend/cpu/bandwidth.h"
 #include "backend/cpu/isa.h"
 #include "base/error.h"
-#include "base/output_path.h"
+#include "base/file.h"
 #include "base/thread_pool.h"
 #include "checkpoint/config_json.h"
 #include "cli/bench/measure_engine.h"

@@ -6,12 +6,12 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "chat/template_format.h"
 #include "checkpoint/checkpoint.h"
 #include "cli/chat_format_loading.h"
 #include "cli/command.h"
 #include "cli/model_options.h"
-#include "cli/read_file.h"
 #include "cli/template_loading.h"
 #include "cli/tokenizer_loading.h"
 
@@ -52,7 +52,7 @@ std::chrono::local_seconds parse_now(const std::string& given) {
 
 // The variables of apply_chat_template: those it always passes are there even when the file leaves them out.
 Json read_conversation(const std::string& path) {
-  Json conversation = parse_json(read_file(path, max_conversation), path);
+  Json conversation = parse_json(read_file(path, max_conversation, Pipes::accept), path);
   if (!conversation.is_object() || !conversation.contains("messages")) {
     fail(ErrorKind::invalid_request, fmt::format("{}: expected an object with \"messages\"", path));
   }

@@ -9,12 +9,13 @@
 #include <map>
 
 #include "base/error.h"
-#include "base/output_path.h"
+#include "base/file.h"
+#include "base/sizes.h"
+#include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/describe_spec.h"
 #include "cli/model_options.h"
 #include "cli/model_resolution.h"
-#include "cli/terminal/printable.h"
 #include "cli/vocabulary_keys.h"
 #include "model/export/gguf_export.h"
 #include "tensor/quantize.h"
@@ -150,11 +151,10 @@ void print_json(const ConvertOptions& options, const GgufExport& out, double sec
 void print_report(const ConvertOptions& options, const GgufExport& out, double seconds) {
   for (const std::string& note : out.notes) fmt::print(stderr, "note: {}\n", printable(note));
   fmt::print("wrote {}: {}, {} tensors, {} keys, {:.1f} s\n", options.output,
-             human_bytes(static_cast<double>(fs::file_size(options.output))), out.file.tensors.size(),
-             out.file.keys.size(), seconds);
+             human_size(fs::file_size(options.output)), out.file.tensors.size(), out.file.keys.size(),
+             seconds);
   for (const auto& [type, total] : totals_of(out.file)) {
-    fmt::print("  {:<6} {:>5} tensors {:>10}\n", type, total.tensors,
-               human_bytes(static_cast<double>(total.bytes)));
+    fmt::print("  {:<6} {:>5} tensors {:>10}\n", type, total.tensors, human_size(total.bytes));
   }
 }
 

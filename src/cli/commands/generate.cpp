@@ -6,14 +6,14 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/utf8.h"
 #include "cli/answer.h"
 #include "cli/batch_run.h"
 #include "cli/command.h"
 #include "cli/model_choice.h"
 #include "cli/model_offer.h"
 #include "cli/model_resolution.h"
-#include "cli/read_file.h"
-#include "cli/terminal/printable.h"
 #include "cli/terminal/screen.h"
 #include "cli/terminal/standard_input.h"
 #include "cli/terminal/write_out.h"
@@ -42,7 +42,7 @@ std::string read_prompt(const GenerateOptions& options) {
   }
   if (options.has_argument && options.argument != "-") return options.argument;
   if (options.has_prompt) return options.prompt;
-  if (!options.file.empty()) return read_file(options.file, max_prompt);
+  if (!options.file.empty()) return read_file(options.file, max_prompt, Pipes::accept);
   if (!options.has_argument && terminal::is_terminal(STDIN_FILENO)) {
     fail(ErrorKind::invalid_request, "no prompt given",
          {.why = {}, .next = "give it as argument, with -p, with -f FILE, or on standard input"});
@@ -119,7 +119,8 @@ void run_one(const GenerateOptions& options, const TextModel& model, const TextR
 }
 
 void run_batch_file(const GenerateOptions& options, const TextModel& model) {
-  const std::string text = options.batch == "-" ? read_standard_input() : read_file(options.batch, max_batch);
+  const std::string text =
+      options.batch == "-" ? read_standard_input() : read_file(options.batch, max_batch, Pipes::accept);
   std::vector<BatchLine> lines =
       parse_batch(text, {.request = options.request, .chat = options.chat, .system = options.system});
   const Output output(options.output);

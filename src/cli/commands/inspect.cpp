@@ -5,10 +5,11 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/sizes.h"
+#include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/describe_spec.h"
 #include "cli/model_options.h"
-#include "cli/terminal/printable.h"
 #include "model/tensor_plan.h"
 
 namespace inferno::command {
@@ -46,12 +47,12 @@ void print_tensors(const Json& tensors) {
   for (const Json& tensor : tensors) {
     const std::string format = tensor["format"];
     fmt::print("  {:<56} {:>8} {:>10}  [{}]\n", printable(tensor["name"].get<std::string>()), format,
-               human_bytes(tensor["bytes"].get<double>()),
+               human_size(tensor["bytes"].get<std::uint64_t>()),
                fmt::join(tensor["shape"].get<std::vector<std::int64_t>>(), ", "));
     bytes[format] += tensor["bytes"].get<std::uint64_t>();
   }
   for (const auto& [format, total] : bytes) {
-    fmt::print("  all {:<8} {:>10}\n", format, human_bytes(static_cast<double>(total)));
+    fmt::print("  all {:<8} {:>10}\n", format, human_size(total));
   }
 }
 
@@ -71,7 +72,7 @@ void print_layers(const Json& spec) {
 }
 
 void print_memory(const Json& memory) {
-  const auto bytes = [](const Json& value) { return human_bytes(value.get<double>()); };
+  const auto bytes = [](const Json& value) { return human_size(value.get<std::uint64_t>()); };
   fmt::print("\nmemory on the CPU (f32 activations and cache)\n");
   fmt::print("  {:<24} {:>10}\n", "weights", bytes(memory["weights"]));
   for (const Json& cache : memory["cache"]) {
@@ -108,8 +109,7 @@ void run(const InspectOptions& options) {
   const Json tensors = describe_tensors(*checkpoint);
   fmt::print("{} ({})  {} parameters, {}\n", printable(checkpoint->architecture()),
              checkpoint->container() == Container::gguf ? "GGUF" : "safetensors",
-             human_count(static_cast<double>(sum(tensors, "elements"))),
-             human_bytes(static_cast<double>(sum(tensors, "bytes"))));
+             human_count(static_cast<double>(sum(tensors, "elements"))), human_size(sum(tensors, "bytes")));
   print_config(describe_config(checkpoint->config()));
   print_tensors(tensors);
   // What the files hold is shown even when the model cannot run: that is when one looks.

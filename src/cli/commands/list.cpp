@@ -4,11 +4,12 @@
 
 #include <ctime>
 
+#include "base/sizes.h"
+#include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/describe_spec.h"
 #include "cli/model_choice.h"
 #include "cli/model_discovery.h"
-#include "cli/terminal/printable.h"
 #include "cli/terminal/text_table.h"
 
 namespace inferno::command {

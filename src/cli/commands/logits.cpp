@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "checkpoint/safetensors/writer.h"
 #include "cli/command.h"
 #include "cli/model_options.h"
-#include "cli/read_file.h"
 #include "cli/token_list.h"
 #include "model/batch_logits.h"
 #include "model/load.h"
@@ -28,7 +28,8 @@ struct LogitsOptions {
 
 std::string read_tokens(const LogitsOptions& options) {
   constexpr std::uint64_t max_bytes = 64u << 20;
-  return options.tokens_file.empty() ? options.tokens : read_file(options.tokens_file, max_bytes);
+  return options.tokens_file.empty() ? options.tokens
+                                     : read_file(options.tokens_file, max_bytes, Pipes::accept);
 }
 
 std::string origin_of(const LogitsOptions& options) {

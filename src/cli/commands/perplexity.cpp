@@ -7,10 +7,10 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/command.h"
 #include "cli/describe_spec.h"
 #include "cli/model_options.h"
-#include "cli/read_file.h"
 #include "cli/tokenizer_loading.h"
 #include "model/load.h"
 #include "model/runner.h"
@@ -68,7 +68,8 @@ Score score(Runner& runner, std::span<const TokenId> tokens, int window, int voc
 std::vector<TokenId> tokens_of(const PerplexityOptions& options) {
   constexpr std::uint64_t max_bytes = 1u << 30;
   const auto tokenizer = open_tokenizer(options.model);
-  std::vector<TokenId> tokens = tokenizer->encode_with_special(read_file(options.file, max_bytes));
+  std::vector<TokenId> tokens =
+      tokenizer->encode_with_special(read_file(options.file, max_bytes, Pipes::accept));
   if (options.tokens > 0 && tokens.size() > static_cast<std::size_t>(options.tokens)) {
     tokens.resize(static_cast<std::size_t>(options.tokens));
   }

@@ -6,6 +6,8 @@
 #include <optional>
 
 #include "backend/cpu/bandwidth.h"
+#include "base/sizes.h"
+#include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/describe_spec.h"
 #include "cli/hub_environment.h"
@@ -15,7 +17,6 @@
 #include "cli/model_resolution.h"
 #include "cli/remote_headers.h"
 #include "cli/run_plan.h"
-#include "cli/terminal/printable.h"
 
 namespace inferno::command {
 namespace {

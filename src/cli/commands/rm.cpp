@@ -3,11 +3,12 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/sizes.h"
+#include "base/utf8.h"
 #include "cli/cached_repository.h"
 #include "cli/command.h"
 #include "cli/model_choice.h"
 #include "cli/terminal/confirm.h"
-#include "cli/terminal/printable.h"
 #include "hub/cache/removal.h"
 
 namespace inferno::command {

@@ -7,12 +7,13 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/sizes.h"
+#include "base/utf8.h"
 #include "cli/cached_repository.h"
 #include "cli/command.h"
 #include "cli/model_choice.h"
 #include "cli/model_resolution.h"
 #include "cli/terminal/interrupt.h"
-#include "cli/terminal/printable.h"
 #include "cli/terminal/screen.h"
 #include "hub/cache/ollama_store.h"
 #include "hub/cache/verification.h"

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "base/sizes.h"
 #include "cli/doctor/doctor.h"
 
 namespace inferno::doctor {
@@ -60,7 +61,7 @@ Finding examine_cache(const Sources& sources) {
                                {"models", models}}};
   finding.summary = fmt::format("{} ({}), {}, {}, {} free", cache->path.string(), cache->said_by,
                                 exists ? fmt::format("{} models", models) : "not there yet",
-                                writable ? "writable" : "not writable", human(free));
+                                writable ? "writable" : "not writable", human_size(free));
   if (!writable) {
     finding.verdict = Verdict::warn;
     finding.next =

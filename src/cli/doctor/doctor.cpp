@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cli/terminal/printable.h"
+#include "base/utf8.h"
 
 namespace inferno::doctor {
 namespace {

@@ -53,8 +53,4 @@ std::string as_json(const std::vector<Finding>& findings);
 
 int count(const std::vector<Finding>& findings, Verdict verdict);
 
-inline std::string human(std::uint64_t bytes) {
-  return human_bytes(static_cast<double>(bytes));
-}
-
 }  // namespace inferno::doctor

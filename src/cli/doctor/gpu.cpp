@@ -1,6 +1,7 @@
 // GPUs: what the driver offers, and whether this program can use it.
 #include <fmt/format.h>
 
+#include "base/sizes.h"
 #include "cli/doctor/doctor.h"
 
 namespace inferno::doctor {
@@ -73,9 +74,9 @@ Finding examine_gpu(const GpuDevice& device, const Sources& sources, const std::
                     bool must_work) {
   const bool ailing = device.memory_errors.value_or(0) > 0;
   std::string summary =
-      fmt::format("{}, {}{}, compute capability {}.{}, {}", device.name, human(device.total_bytes),
-                  device.free_bytes ? fmt::format(" ({} free)", human(*device.free_bytes)) : "", device.major,
-                  device.minor, driver_words(sources.gpus));
+      fmt::format("{}, {}{}, compute capability {}.{}, {}", device.name, human_size(device.total_bytes),
+                  device.free_bytes ? fmt::format(" ({} free)", human_size(*device.free_bytes)) : "",
+                  device.major, device.minor, driver_words(sources.gpus));
   if (device.is_slice) summary += ", a MIG slice";
   if (ailing) summary += fmt::format(", {} uncorrected memory errors", *device.memory_errors);
   if (problem) summary += "; not usable: " + problem->why;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "backend/cpu/isa.h"
+#include "base/sizes.h"
 #include "base/thread_pool.h"
 #include "cli/doctor/doctor.h"
 #include "cli/system_memory.h"
@@ -64,10 +65,10 @@ Finding examine_memory(const Sources& sources) {
     finding.facts = Json::object();
     return finding;
   }
-  finding.summary = fmt::format("{}, {} available", human(memory.total), human(memory.available));
+  finding.summary = fmt::format("{}, {} available", human_size(memory.total), human_size(memory.available));
   if (memory.limit) {
-    finding.summary += fmt::format("; this control group may use {}, {} of it free", human(*memory.limit),
-                                   human(memory.obtainable));
+    finding.summary += fmt::format("; this control group may use {}, {} of it free",
+                                   human_size(*memory.limit), human_size(memory.obtainable));
   }
   if (memory.obtainable < comfortable_bytes) {
     finding.verdict = memory.obtainable < necessary_bytes ? Verdict::fail : Verdict::warn;

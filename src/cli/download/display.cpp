@@ -7,7 +7,8 @@
 #include <cstdio>
 #include <string_view>
 
-#include "cli/terminal/printable.h"
+#include "base/sizes.h"
+#include "base/utf8.h"
 #include "cli/terminal/screen.h"
 
 namespace inferno {
@@ -85,16 +86,6 @@ double Rate::per_second() const {
   return seconds <= 0 ? 0 : static_cast<double>(samples_.back().total - samples_.front().total) / seconds;
 }
 
-std::string decimal_bytes(std::uint64_t bytes) {
-  if (bytes < 1000) return fmt::format("{} B", bytes);
-  auto value = static_cast<double>(bytes);
-  for (const char* unit : {"kB", "MB", "GB"}) {
-    value /= 1000;
-    if (value < 999.95) return fmt::format("{:.1f} {}", value, unit);
-  }
-  return fmt::format("{:.1f} TB", value / 1000);
-}
-
 std::string short_duration(double seconds) {
   const auto whole = static_cast<std::uint64_t>(std::clamp(seconds + 0.5, 0.0, 3.6e6));
   if (whole < 60) return fmt::format("{} s", whole);
@@ -104,8 +95,8 @@ std::string short_duration(double seconds) {
 
 std::string total_line(const hub::DownloadProgress& progress, double rate) {
   std::string line = fmt::format("{:>3} %  {} of {}", percent(progress.have, progress.size),
-                                 decimal_bytes(progress.have), decimal_bytes(progress.size));
-  if (rate >= 1) line += fmt::format("  {}/s", decimal_bytes(static_cast<std::uint64_t>(rate)));
+                                 human_size(progress.have), human_size(progress.size));
+  if (rate >= 1) line += fmt::format("  {}/s", human_size(static_cast<std::uint64_t>(rate)));
   const std::string left = time_left(progress.size - std::min(progress.have, progress.size), rate);
   if (!left.empty() && progress.have < progress.size) line += fmt::format("  {} left", left);
   return line;
@@ -123,12 +114,12 @@ std::vector<std::string> download_lines(const hub::DownloadProgress& progress,
     if (!is_at_work) continue;
     std::string line =
         fmt::format(" {:<{}} {} {:>3} %  {:>9}", shortened(file.path), longest_name,
-                    bar(file.have, file.size), percent(file.have, file.size), decimal_bytes(file.size));
+                    bar(file.have, file.size), percent(file.have, file.size), human_size(file.size));
     const double speed = at < file_rates.size() ? file_rates[at] : 0;
     if (const std::string_view note = note_of(file.state); !note.empty()) {
       line += fmt::format("  {}", note);
     } else if (speed >= 1) {
-      line += fmt::format("  {}/s  {}", decimal_bytes(static_cast<std::uint64_t>(speed)),
+      line += fmt::format("  {}/s  {}", human_size(static_cast<std::uint64_t>(speed)),
                           time_left(file.size - std::min(file.have, file.size), speed));
     }
     lines.push_back(cut(line, columns));

@@ -31,8 +31,7 @@ class Rate {
   std::deque<Sample> samples_;
 };
 
-std::string decimal_bytes(std::uint64_t bytes);  // "13.8 GB", as disks and hubs count
-std::string short_duration(double seconds);      // "33 s", "4 min 10 s", "2 h 05 min"
+std::string short_duration(double seconds);  // "33 s", "4 min 10 s", "2 h 05 min"
 
 // The lines for a screen of that width: the files at work, `rows` of them at most, and the total.
 std::vector<std::string> download_lines(const hub::DownloadProgress& progress,

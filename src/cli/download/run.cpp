@@ -11,10 +11,11 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/sizes.h"
+#include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/download/display.h"
 #include "cli/interruptible.h"
-#include "cli/terminal/printable.h"
 #include "cli/terminal/screen.h"
 #include "hub/download/model_download.h"
 #include "hub/durable.h"
@@ -45,7 +46,7 @@ void say_skipped(const hub::FileSelection& selection) {
       if (at < max_skipped_named) names += (at > 0 ? ", " : "") + files[at]->path;
       if (at == max_skipped_named) names += ", ...";
     }
-    say(fmt::format("skipping {}, {}: {} ({})\n", counted(files.size(), "file"), decimal_bytes(bytes),
+    say(fmt::format("skipping {}, {}: {} ({})\n", counted(files.size(), "file"), human_size(bytes),
                     printable(reason), printable(names)));
   }
 }
@@ -55,15 +56,15 @@ void say_plan(const hub::ModelDownload& download) {
   const hub::DownloadProgress progress = download.progress();
   say(fmt::format("{} @ {} ({})  {}, {}", printable(plan.name.id()), printable(plan.name.revision_or_main()),
                   plan.info.commit.substr(0, 8), counted(plan.selection.taken.size(), "file"),
-                  decimal_bytes(plan.selection.bytes())));
-  if (progress.have > 0) say(fmt::format(", of which {} are here", decimal_bytes(progress.have)));
+                  human_size(plan.selection.bytes())));
+  if (progress.have > 0) say(fmt::format(", of which {} are here", human_size(progress.have)));
   say("\n");
   say_skipped(plan.selection);
 }
 
 void list_files(const hub::FileSelection& selection) {
   for (const hub::HubFile& file : selection.taken) {
-    fmt::print("{:>10}  {}\n", decimal_bytes(file.size), printable(file.path));
+    fmt::print("{:>10}  {}\n", human_size(file.size), printable(file.path));
   }
 }
 
@@ -74,8 +75,8 @@ bool is_agreed(const hub::ModelDownload& download, bool asks) {
   const std::uint64_t free = hub::free_space(download.folder());
   const bool can_ask = terminal::is_terminal(STDIN_FILENO) && terminal::is_terminal(STDERR_FILENO);
   if (!asks || !can_ask || missing < free / 2) return true;
-  say(fmt::format("This takes {} of the {} that are free. Go on? [y/N] ", decimal_bytes(missing),
-                  decimal_bytes(free)));
+  say(fmt::format("This takes {} of the {} that are free. Go on? [y/N] ", human_size(missing),
+                  human_size(free)));
   std::string answer;
   std::getline(std::cin, answer);
   return answer == "y" || answer == "Y" || answer == "yes";
@@ -92,10 +93,10 @@ void say_done(const hub::DownloadProgress& before, const hub::DownloadProgress& 
     say(fmt::format("{} are here already\n", counted(after.files.size(), "file")));
     return;
   }
-  say(fmt::format("verified {}; fetched {} in {} ({}/s)\n", counted(after.files.size(), "file"),
-                  decimal_bytes(after.fetched), short_duration(seconds),
-                  decimal_bytes(static_cast<std::uint64_t>(static_cast<double>(after.fetched) /
-                                                           std::max(seconds, 1e-3)))));
+  say(fmt::format(
+      "verified {}; fetched {} in {} ({}/s)\n", counted(after.files.size(), "file"),
+      human_size(after.fetched), short_duration(seconds),
+      human_size(static_cast<std::uint64_t>(static_cast<double>(after.fetched) / std::max(seconds, 1e-3)))));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "backend/backend.h"
 #include "backend/cuda/probe.h"
+#include "base/sizes.h"
 #include "cli/describe_spec.h"
 #include "cli/environment.h"
 #include "cli/model_choice.h"

@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "cli/terminal/printable.h"
+#include "base/utf8.h"
 #include "cli/terminal/write_out.h"
 
 namespace inferno::play {

@@ -4,8 +4,8 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/play/session.h"
-#include "cli/read_file.h"
 
 namespace inferno::play {
 namespace {
@@ -168,7 +168,7 @@ void Session::save(const std::string& file) const {
 
 void Session::open(const std::string& file) {
   if (file.empty()) refuse("/open: no file given", "/open FILE");
-  talk_.open(parse_json(read_file(file, max_conversation), file));
+  talk_.open(parse_json(read_file(file, max_conversation, Pipes::accept), file));
   console_.note(fmt::format("{} turns; the next message continues them", talk_.turns().size()));
 }
 

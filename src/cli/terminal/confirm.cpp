@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <iostream>
 
-#include "cli/terminal/printable.h"
+#include "base/utf8.h"
 #include "cli/terminal/screen.h"
 
 namespace inferno {

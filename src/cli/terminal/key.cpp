@@ -4,7 +4,7 @@
 #include <array>
 #include <optional>
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 namespace inferno::terminal {
 namespace {
@@ -138,8 +138,8 @@ std::size_t KeyDecoder::take_text(std::vector<Key>& keys) {
   const bool at_end = end == held_.size();
   std::string text = held_.substr(0, end);
   std::string rest = text;
-  std::string decided = at_end ? utf8::take_decided(rest, Replacement::per_character)
-                               : utf8::take_all(rest, Replacement::per_character);
+  std::string decided = at_end ? utf8::take_decided(rest, utf8::Replacement::per_character)
+                               : utf8::take_all(rest, utf8::Replacement::per_character);
   const std::size_t taken = at_end ? end - rest.size() : end;
   if (!decided.empty()) keys.push_back({KeyKind::text, clean_input(decided)});
   return taken;
@@ -163,7 +163,7 @@ std::size_t KeyDecoder::take_paste(std::vector<Key>& keys) {
 
 std::string clean_input(std::string_view text) {
   std::string held(text);
-  const std::string valid = utf8::take_all(held, Replacement::per_character);
+  const std::string valid = utf8::take_all(held, utf8::Replacement::per_character);
   std::string clean;
   for (std::size_t at = 0; at < valid.size();) {
     const utf8::Character character = utf8::decode(valid, at);

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "text/characters.h"
 #include "text/display.h"
-#include "text/utf8.h"
 
 namespace inferno::terminal {
 namespace {

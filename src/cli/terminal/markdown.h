@@ -7,7 +7,7 @@
 
 namespace inferno::terminal {
 
-// The text must be free of control characters already (printable.h).
+// The text must be free of control characters already: see printable().
 class Markdown {
  public:
   // What can be shown now; a few characters are held back while they might be a mark (`**`, "## ", "```").

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cli/terminal/printable.h"
+#include "base/utf8.h"
 #include "text/display.h"
 
 namespace inferno {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "hub/names/safe_path.h"
 
 namespace inferno::hub {
@@ -17,7 +18,7 @@ constexpr std::string_view prefix = "models--";
 
 std::string_view checked_etag(std::string_view etag) {
   if (!is_etag(etag)) {
-    fail(ErrorKind::corrupt, fmt::format("{}: not the hash of a file", shown(etag)),
+    fail(ErrorKind::corrupt, fmt::format("{}: not the hash of a file", quote(etag)),
          {.why = "a hub names files by 40 or 64 hex digits", .next = "check HF_ENDPOINT: is it a hub?"});
   }
   return etag;
@@ -25,7 +26,7 @@ std::string_view checked_etag(std::string_view etag) {
 
 std::string_view checked_commit(std::string_view commit) {
   if (!is_commit(commit)) {
-    fail(ErrorKind::corrupt, fmt::format("{}: not a commit", shown(commit)),
+    fail(ErrorKind::corrupt, fmt::format("{}: not a commit", quote(commit)),
          {.why = "a hub names commits by 40 hex digits", .next = "check HF_ENDPOINT: is it a hub?"});
   }
   return commit;
@@ -96,7 +97,7 @@ RepositoryLayout CacheLayout::repository(const ModelName& name) const {
            part.find("--") != std::string::npos;
   };
   if (is_bad(name.name) || (!name.organisation.empty() && is_bad(name.organisation))) {
-    fail(ErrorKind::corrupt, fmt::format("{}: not the name of a model", shown(name.id())));
+    fail(ErrorKind::corrupt, fmt::format("{}: not the name of a model", quote(name.id())));
   }
   return {root_, fmt::format("{}{}{}{}", prefix, name.organisation, name.organisation.empty() ? "" : "--",
                              name.name)};

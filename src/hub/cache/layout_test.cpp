@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "hub/names/safe_path.h"
 
 namespace inferno::hub {
@@ -125,16 +126,16 @@ TEST(CacheLayout, LetsNoHostileNameOutOfTheCache) {
     if (name == "~") {
       EXPECT_EQ(layout.snapshot_file(commit, name).parent_path(), layout.snapshot(commit));
     } else {
-      EXPECT_THROW(layout.snapshot_file(commit, name), Error) << shown(name);
-      EXPECT_THROW(layout.no_exist(commit, name), Error) << shown(name);
-      EXPECT_THROW(layout.ref(name), Error) << shown(name);
-      EXPECT_THROW(CacheLayout("/cache").repository({"org", name, "", "", ""}), Error) << shown(name);
-      EXPECT_THROW(RepositoryLayout::link_target(name, etag), Error) << shown(name);
+      EXPECT_THROW(layout.snapshot_file(commit, name), Error) << quote(name);
+      EXPECT_THROW(layout.no_exist(commit, name), Error) << quote(name);
+      EXPECT_THROW(layout.ref(name), Error) << quote(name);
+      EXPECT_THROW(CacheLayout("/cache").repository({"org", name, "", "", ""}), Error) << quote(name);
+      EXPECT_THROW(RepositoryLayout::link_target(name, etag), Error) << quote(name);
     }
-    EXPECT_THROW(layout.blob(name), Error) << shown(name);
-    EXPECT_THROW(layout.lock(name), Error) << shown(name);
-    EXPECT_THROW(layout.snapshot(name), Error) << shown(name);
-    EXPECT_THROW(layout.tree(name), Error) << shown(name);
+    EXPECT_THROW(layout.blob(name), Error) << quote(name);
+    EXPECT_THROW(layout.lock(name), Error) << quote(name);
+    EXPECT_THROW(layout.snapshot(name), Error) << quote(name);
+    EXPECT_THROW(layout.tree(name), Error) << quote(name);
   }
 }
 

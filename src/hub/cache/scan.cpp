@@ -3,11 +3,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <set>
 #include <system_error>
 
+#include "base/file.h"
 #include "hub/cache/tree_file.h"
 #include "hub/names/gguf_file_name.h"
 #include "hub/names/safe_path.h"
@@ -37,10 +37,7 @@ bool is_snapshot_name(std::string_view name) {
 }
 
 std::string first_line(const fs::path& file) {
-  std::ifstream in(file);
-  std::string line(64, '\0');
-  in.read(line.data(), static_cast<std::streamsize>(line.size()));
-  line.resize(static_cast<std::size_t>(in.gcount()));
+  const std::string line = read_start(file, 64).value_or("");
   return line.substr(0, line.find_first_of("\r\n"));
 }
 

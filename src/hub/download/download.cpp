@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/sizes.h"
 #include "hub/download/work.h"
 
 namespace inferno::hub {
@@ -16,12 +17,6 @@ constexpr std::uint64_t overhead = 1 << 20;  // journals, folders and links
 constexpr int first_connections = 2;
 constexpr double fast_connection = 100e6;  // bytes a second
 constexpr std::uint64_t first_request = std::uint64_t{8} << 20;
-
-std::string in_gigabytes(std::uint64_t bytes) {
-  const auto value = static_cast<double>(bytes);
-  return bytes < 1'000'000'000 ? fmt::format("{:.1f} MB", value / 1e6)
-                               : fmt::format("{:.1f} GB", value / 1e9);
-}
 
 // Long enough that waiting for answers costs a fortieth, and no longer, so that the hasher, which needs the
 // first bytes first, is never far behind.
@@ -78,12 +73,12 @@ void Download::Work::require_space() const {
   const std::filesystem::path& folder = files_.front()->item.partial_folder;
   const std::uint64_t free = free_space(folder);
   if (needed + overhead <= free) return;
-  fail(ErrorKind::io,
-       fmt::format("{}: {} are needed and {} are free", folder.string(), in_gigabytes(needed),
-                   in_gigabytes(free)),
-       {.why = {},
-        .next = "free some space (inferno list, inferno rm), or put the cache on a larger disk: export "
-                "HF_HOME=/some/folder"});
+  fail(
+      ErrorKind::io,
+      fmt::format("{}: {} are needed and {} are free", folder.string(), human_size(needed), human_size(free)),
+      {.why = {},
+       .next = "free some space (inferno list, inferno rm), or put the cache on a larger disk: export "
+               "HF_HOME=/some/folder"});
 }
 
 bool Download::Work::is_over() const {

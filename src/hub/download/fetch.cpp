@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "hub/download/work.h"
 #include "hub/http/url.h"
 #include "hub/names/safe_path.h"
@@ -86,7 +87,7 @@ void Download::Work::begin(FileWork& file, Attempt& attempt, const Response& hea
   attempt.has_begun = true;
   const std::string& encoding = head.headers["content-encoding"];
   if (!encoding.empty() && encoding != "identity")
-    fail_lying(wanted, fmt::format("comes packed as {}, unasked", shown(encoding)));
+    fail_lying(wanted, fmt::format("comes packed as {}, unasked", quote(encoding)));
   if (!attempt.used_signed && !head.hub_headers.has("x-repo-commit") && !head.headers.has("x-repo-commit")) {
     fail_lying(wanted, "an answer without X-Repo-Commit, which every hub sends");
   }
@@ -94,7 +95,7 @@ void Download::Work::begin(FileWork& file, Attempt& attempt, const Response& hea
     const auto range = content_range(head.headers["content-range"]);
     if (!range || range->first != attempt.claim().position || range->last >= attempt.claim().end) {
       attempt.finding =
-          fmt::format("other bytes than were asked for ({})", shown(head.headers["content-range"]));
+          fmt::format("other bytes than were asked for ({})", quote(head.headers["content-range"]));
       return;
     }
     if (range->total && *range->total != wanted.size) {

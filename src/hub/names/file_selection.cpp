@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "hub/names/gguf_file_name.h"
 #include "hub/names/lower_case.h"
 #include "hub/names/safe_path.h"
@@ -69,7 +70,7 @@ void refuse_clashes(const std::vector<HubFile>& taken) {
   std::unordered_set<std::string_view> names;
   for (const HubFile& file : taken) {
     if (!names.insert(file.path).second) {
-      fail(ErrorKind::corrupt, fmt::format("{}: listed twice", shown(file.path)));
+      fail(ErrorKind::corrupt, fmt::format("{}: listed twice", quote(file.path)));
     }
   }
   for (const HubFile& file : taken) {
@@ -77,7 +78,7 @@ void refuse_clashes(const std::vector<HubFile>& taken) {
     for (std::size_t at = path.find('/'); at != std::string_view::npos; at = path.find('/', at + 1)) {
       if (names.contains(path.substr(0, at))) {
         fail(ErrorKind::corrupt,
-             fmt::format("{}: listed as a file and as a folder", shown(path.substr(0, at))));
+             fmt::format("{}: listed as a file and as a folder", quote(path.substr(0, at))));
       }
     }
   }
@@ -133,7 +134,7 @@ std::string quants_there(const std::map<std::string, std::vector<HubFile>>& grou
   std::set<std::string> names;
   for (const Group& group : groups) {
     const GgufFileName name = read_gguf_name(group.second.front().path);
-    names.insert(shown(name.quant.empty() ? name.stem : name.quant));
+    names.insert(quote(name.quant.empty() ? name.stem : name.quant));
     if (names.size() == 40) break;
   }
   return fmt::format("{}", fmt::join(names, ", "));
@@ -148,7 +149,7 @@ const Group& chosen_group(const std::map<std::string, std::vector<HubFile>>& gro
     return *groups.begin();
   }
   if (const Group* group = best_answering(groups, quant)) return *group;
-  fail(ErrorKind::not_found, fmt::format("{}: no such quantization in this model", shown(quant)),
+  fail(ErrorKind::not_found, fmt::format("{}: no such quantization in this model", quote(quant)),
        {.why = groups.empty() ? "it holds no GGUF file at all" : "there are: " + quants_there(groups),
         .next = groups.empty() ? "leave out the ':' and what follows it" : "ask for one of these"});
 }
@@ -157,7 +158,7 @@ void check_parts(const std::vector<HubFile>& parts) {
   const GgufFileName first = read_gguf_name(parts.front().path);
   if (parts.size() == static_cast<std::size_t>(first.parts)) return;
   fail(ErrorKind::corrupt,
-       fmt::format("{}: {} parts are listed, and its name says {}", shown(first.group), parts.size(),
+       fmt::format("{}: {} parts are listed, and its name says {}", quote(first.group), parts.size(),
                    first.parts),
        {.why = "a split model needs all of its parts", .next = "choose another quantization"});
 }
@@ -202,7 +203,7 @@ void select_by_rules(const Listing& listing, const SelectionRules& rules, FileSe
   fail(ErrorKind::unsupported, "the model has no weights that are read here",
        {.why = foreign == listing.files.end()
                    ? fmt::format("of its {} files none is .safetensors or .gguf", listing.files.size())
-                   : fmt::format("it has {}, and only .safetensors and .gguf are read", shown(foreign->path)),
+                   : fmt::format("it has {}, and only .safetensors and .gguf are read", quote(foreign->path)),
         .next = "look for another version of it: inferno search NAME --format safetensors"});
 }
 
@@ -219,7 +220,7 @@ void select_path(const Listing& listing, const std::string& path, FileSelection&
     }
   }
   if (selection.taken.empty()) {
-    fail(ErrorKind::not_found, fmt::format("{}: the model has no such file", shown(path)),
+    fail(ErrorKind::not_found, fmt::format("{}: the model has no such file", quote(path)),
          {.why = fmt::format("it has {} files", listing.files.size()), .next = "check the name"});
   }
   if (is_split) check_parts(selection.taken);

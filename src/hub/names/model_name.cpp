@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "hub/names/lower_case.h"
 #include "hub/names/safe_path.h"
 
@@ -54,7 +55,7 @@ constexpr std::array alias_table = {
 
 [[noreturn]] void refuse(std::string_view text, const std::string& why) {
   fail(
-      ErrorKind::invalid_request, fmt::format("{}: not the name of a model", shown(text)),
+      ErrorKind::invalid_request, fmt::format("{}: not the name of a model", quote(text)),
       {.why = why,
        .next = "give org/name, org/name@revision, org/name:QUANT, a huggingface.co address, a directory or a "
                ".gguf file"});
@@ -72,7 +73,7 @@ std::string bad_part(std::string_view part, std::string_view what) {
     return fmt::format("the {} has more than {} characters", what, longest_part);
   for (const char c : part) {
     if (!is_word(c) && c != '-' && c != '.')
-      return fmt::format("{} may not be in the {}", shown({&c, 1}), what);
+      return fmt::format("{} may not be in the {}", quote({&c, 1}), what);
   }
   if (!is_word(part.front()) || !is_word(part.back())) {
     return fmt::format("the {} begins or ends with '-' or '.'", what);
@@ -90,7 +91,7 @@ std::string bad_revision(std::string_view revision) {
   if (const std::string reason = unsafe_because(revision); !reason.empty()) return "the revision: " + reason;
   for (const char c : revision) {
     if (std::string_view(" ~^:?*[").find(c) != std::string_view::npos) {
-      return fmt::format("{} may not be in the revision", shown({&c, 1}));
+      return fmt::format("{} may not be in the revision", quote({&c, 1}));
     }
   }
   if (revision.find("..") != std::string_view::npos || revision.find("@{") != std::string_view::npos ||
@@ -242,7 +243,7 @@ ModelName parse_address(std::string_view rest, std::string_view text) {
   rest.remove_prefix(end + 1);
   const std::string_view page = take_part(rest);
   if (page != "tree" && page != "blob" && page != "resolve" && page != "raw") {
-    refuse(text, fmt::format("{} is no page of a model's files", shown(page)));
+    refuse(text, fmt::format("{} is no page of a model's files", quote(page)));
   }
   if (!name.revision.empty()) refuse(text, "it has two revisions");
   name.revision = percent_decoded(take_revision(rest), text);

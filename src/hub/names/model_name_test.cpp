@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "hub/names/safe_path.h"
 
 namespace inferno::hub {
@@ -168,13 +169,13 @@ TEST(ModelName, RefusesHostileNames) {
     try {
       const ParsedName parsed = parse_model_name(text);
       // A path is the user's own and is taken as it stands; nothing else may come back from these.
-      ASSERT_TRUE(std::holds_alternative<std::filesystem::path>(parsed)) << shown(text);
+      ASSERT_TRUE(std::holds_alternative<std::filesystem::path>(parsed)) << quote(text);
       EXPECT_TRUE(text.starts_with('/') || text.starts_with('.') || text.ends_with('/') ||
                   text == "org//name")
-          << shown(text);
+          << quote(text);
     } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::invalid_request) << shown(text);
-      EXPECT_FALSE(error.advice().why.empty()) << shown(text);
+      EXPECT_EQ(error.kind(), ErrorKind::invalid_request) << quote(text);
+      EXPECT_FALSE(error.advice().why.empty()) << quote(text);
       EXPECT_EQ(std::string(error.what()).find('\x1b'), std::string::npos);
     }
   }

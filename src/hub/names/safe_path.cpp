@@ -6,58 +6,27 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstdint>
 #include <cstring>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace inferno::hub {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t longest_name = 1024, longest_part = 255, longest_shown = 120;
-constexpr std::uint32_t not_utf8 = 0xffffffff;
-
-// The character that begins at text[at], and `at` moved behind it.
-std::uint32_t next_character(std::string_view text, std::size_t& at) {
-  const auto first = static_cast<unsigned char>(text[at++]);
-  if (first < 0x80) return first;
-  const int more = first >= 0xf0 && first < 0xf5 ? 3 : first >= 0xe0 ? 2 : first >= 0xc2 ? 1 : 0;
-  if (more == 0 || first >= 0xf5 || text.size() - at < static_cast<std::size_t>(more)) return not_utf8;
-  std::uint32_t character = first & (0x3fU >> more);
-  for (int i = 0; i < more; ++i) {
-    const auto byte = static_cast<unsigned char>(text[at]);
-    if ((byte & 0xc0) != 0x80) return not_utf8;
-    character = character << 6 | (byte & 0x3fU);
-    ++at;
-  }
-  constexpr std::array<std::uint32_t, 4> smallest = {0, 0x80, 0x800, 0x10000};
-  const bool surrogate = character >= 0xd800 && character < 0xe000;
-  if (character < smallest[static_cast<std::size_t>(more)] || surrogate || character > 0x10ffff)
-    return not_utf8;
-  return character;
-}
-
-bool is_control(std::uint32_t character) {
-  return character < 0x20 || (character >= 0x7f && character < 0xa0) || character == 0x2028 ||
-         character == 0x2029;
-}
-
-bool turns_writing(std::uint32_t character) {
-  return character == 0x61c || character == 0x200e || character == 0x200f ||
-         (character >= 0x202a && character <= 0x202e) || (character >= 0x2066 && character <= 0x2069);
-}
+constexpr std::size_t longest_name = 1024, longest_part = 255;
 
 std::string bad_character(std::string_view name) {
   for (std::size_t at = 0; at < name.size();) {
-    const std::uint32_t character = next_character(name, at);
-    if (character == not_utf8) return "it is not UTF-8";
-    if (is_control(character)) return "it holds a control character";
-    if (turns_writing(character)) return "it holds a mark that changes the direction of writing";
-    if (character == '\\') return "it holds a backslash";
+    const auto [code, length] = utf8::decode(name, at);
+    if (length == 0) return "it is not UTF-8";
+    if (utf8::is_control(code)) return "it holds a control character";
+    if (utf8::changes_direction(code)) return "it holds a mark that changes the direction of writing";
+    if (code == U'\\') return "it holds a backslash";
+    at += static_cast<std::size_t>(length);
   }
   return "";
 }
@@ -110,7 +79,7 @@ std::string unsafe_because(std::string_view name) {
 
 fs::path safe_path(std::string_view name) {
   if (const std::string reason = unsafe_because(name); !reason.empty()) {
-    fail(ErrorKind::corrupt, fmt::format("{}: not a name for a file of a model", shown(name)),
+    fail(ErrorKind::corrupt, fmt::format("{}: not a name for a file of a model", quote(name)),
          {.why = reason + ", so it could lead out of the cache", .next = {}});
   }
   return fs::path(name);
@@ -147,24 +116,6 @@ bool stays_beneath(const fs::path& root, const fs::path& relative) {
 bool is_hex(std::string_view text, std::size_t length) {
   const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
   return text.size() == length && std::all_of(text.begin(), text.end(), is_digit);
-}
-
-std::string shown(std::string_view name) {
-  std::string out;
-  for (std::size_t at = 0; at < name.size() && out.size() < longest_shown;) {
-    const std::size_t begin = at;
-    const std::uint32_t character = next_character(name, at);
-    if (character == not_utf8 || is_control(character) || turns_writing(character)) {
-      at = character == not_utf8 ? begin + 1 : at;
-      for (const char byte : name.substr(begin, at - begin)) {
-        out += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
-      }
-    } else {
-      out += name.substr(begin, at - begin);
-    }
-  }
-  if (out.size() >= longest_shown) out += "...";
-  return "\"" + out + "\"";
 }
 
 }  // namespace inferno::hub

@@ -26,7 +26,4 @@ bool stays_beneath(const std::filesystem::path& root, const std::filesystem::pat
 
 bool is_hex(std::string_view text, std::size_t length);  // lower case, as hubs write it
 
-// A name that is not ours to vouch for, short and harmless enough for a message.
-std::string shown(std::string_view name);
-
 }  // namespace inferno::hub

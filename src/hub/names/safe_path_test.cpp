@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "support/temporary_directory.h"
 
 namespace inferno::hub {
@@ -38,9 +39,9 @@ TEST(SafePath, SaysWhyANameIsRefused) {
 }
 
 TEST(SafePath, ShowsNamesWithoutTheirSting) {
-  EXPECT_EQ(shown("a\x1b[2J\n"), "\"a\\x1b[2J\\x0a\"");
-  EXPECT_EQ(shown("\xff\xfe"), "\"\\xff\\xfe\"");
-  EXPECT_LT(shown(std::string(5000, 'x')).size(), 200u);
+  EXPECT_EQ(quote("a\x1b[2J\n"), "\"a\\x1b[2J\\x0a\"");
+  EXPECT_EQ(quote("\xff\xfe"), "\"\\xff\\xfe\"");
+  EXPECT_LT(quote(std::string(5000, 'x')).size(), 200u);
 }
 
 class Beneath : public testing::Test {

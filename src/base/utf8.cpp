@@ -1,4 +1,6 @@
-#include "text/utf8.h"
+#include "base/utf8.h"
+
+#include <fmt/format.h>
 
 #include <cstdint>
 #include <cstring>
@@ -12,7 +14,8 @@ unsigned char byte_at(std::string_view text, std::size_t at) {
   return static_cast<unsigned char>(text[at]);
 }
 
-// The range the second byte must lie in; it is what excludes overlong forms, surrogates and > U+10FFFF.
+// What a first byte demands. The range of the second byte excludes overlong forms, surrogates and everything
+// above U+10FFFF.
 struct Lead {
   int length = 0;
   unsigned char low = 0x80;
@@ -31,7 +34,7 @@ Lead lead(unsigned char first) {
   return {};
 }
 
-// How many bytes from `at` form a beginning of some valid character; equals the length when it is complete.
+// How many bytes from `at` on can begin a valid character; equal to the character's length if it is complete.
 int valid_prefix(std::string_view text, std::size_t at) {
   const Lead first = lead(byte_at(text, at));
   if (first.length == 0) return 0;
@@ -139,4 +142,52 @@ std::string take_all(std::string& held, Replacement replacement) {
   return take(held, replacement, true);
 }
 
+bool is_control(char32_t code) {
+  return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x2028 || code == 0x2029;
+}
+
+bool changes_direction(char32_t code) {
+  return code == 0x061C || code == 0x200E || code == 0x200F || (code >= 0x202A && code <= 0x202E) ||
+         (code >= 0x2066 && code <= 0x2069);
+}
+
 }  // namespace inferno::utf8
+
+namespace inferno {
+namespace {
+
+// Appends the character at the start of `text`, escaped if it is not safe to print, and returns its length.
+std::size_t append_escaped(std::string& out, std::string_view text, std::string_view harmless_controls) {
+  const utf8::Character character = utf8::decode(text, 0);
+  const std::size_t length = character.length == 0 ? 1 : static_cast<std::size_t>(character.length);
+  const bool harmless = harmless_controls.find(text.front()) != std::string_view::npos;
+  const bool unsafe =
+      character.length == 0 || utf8::is_control(character.code) || utf8::changes_direction(character.code);
+  if (unsafe && !harmless) {
+    for (const char byte : text.substr(0, length))
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
+  } else {
+    out += text.substr(0, length);
+  }
+  return length;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string out;
+  while (!text.empty()) text.remove_prefix(append_escaped(out, text, "\n\t"));
+  return out;
+}
+
+std::string quote(std::string_view text, std::size_t max_bytes) {
+  std::string out = "\"";
+  while (!text.empty() && out.size() < max_bytes) {
+    if (text.front() == '"' || text.front() == '\\') out += '\\';
+    text.remove_prefix(append_escaped(out, text, {}));
+  }
+  if (!text.empty()) out += "...";
+  return out + "\"";
+}
+
+}  // namespace inferno

@@ -1,0 +1,18 @@
+#include "base/sizes.h"
+
+#include <fmt/format.h>
+
+namespace inferno {
+
+std::string human_size(std::uint64_t bytes) {
+  if (bytes < 1000) return fmt::format("{} B", bytes);
+  auto value = static_cast<double>(bytes);
+  for (const char* unit : {"kB", "MB", "GB"}) {
+    value /= 1000;
+    // 999.95 would be printed as "1000.0".
+    if (value < 999.95) return fmt::format("{:.1f} {}", value, unit);
+  }
+  return fmt::format("{:.1f} TB", value / 1000);
+}
+
+}  // namespace inferno

@@ -1,0 +1,22 @@
+#include "base/sizes.h"
+
+#include <gtest/gtest.h>
+
+namespace inferno {
+namespace {
+
+TEST(Sizes, ArePrintedInPowersOfAThousand) {
+  EXPECT_EQ(human_size(0), "0 B");
+  EXPECT_EQ(human_size(999), "999 B");
+  EXPECT_EQ(human_size(1000), "1.0 kB");
+  EXPECT_EQ(human_size(13'761'264'768), "13.8 GB");
+  EXPECT_EQ(human_size(2'500'000'000'000), "2.5 TB");
+}
+
+TEST(Sizes, RoundUpToTheNextUnitInsteadOfPrintingAThousand) {
+  EXPECT_EQ(human_size(999'949), "999.9 kB");
+  EXPECT_EQ(human_size(999'999'999), "1.0 GB");
+}
+
+}  // namespace
+}  // namespace inferno
