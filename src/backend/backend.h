@@ -1,9 +1,9 @@
-// What a device must be able to do to run a decoder: hold memory and perform a dozen operations.
+// What a device must do to run a decoder: hold memory and perform the operations below.
 //
-// Operations are pure: a backend that lacks one does not compile. Those that join several do them one after
-// another unless a backend knows better. What depends on the checkpoint (a weight format, a head size) is
-// asked once, while loading, through refuses(); after that no call may decline, and no call may move work to
-// another device.
+// Basic operations are pure virtual, so a backend that lacks one does not compile. Fused operations run their
+// parts in sequence unless a backend overrides them. What depends on the checkpoint (a weight format, a head
+// size) is asked once, while loading, through refuses(); after that no call may decline, and no call may move
+// work to another device.
 #pragma once
 
 #include <cstddef>
@@ -47,16 +47,17 @@ struct HostWeight {
   std::span<const std::byte> data;  // count * rows * bytes_for(format, cols)
 };
 
-// The same as this backend's kernels want it. Only the backend that packed it knows the layout.
+// A weight in the layout of the backend's kernels. Only the backend that packed it knows that layout.
 struct Weight {
   WeightFormat format = WeightFormat::f32;
   std::int32_t count = 1;
   std::int32_t rows = 0;
   std::int32_t cols = 0;
   Buffer memory;
-  std::uint8_t layout = 0;  // the backend's own affair
+  std::uint8_t layout = 0;  // private to the backend
 };
 
+// How pack() changed the stored bytes of a weight.
 struct Relayout {
   std::string to, why;
 };
@@ -86,21 +87,21 @@ struct KvLayer {
   Matrix keys, values;  // [blocks * block_size, kv_heads * head_dim]
 };
 
-// Where the layers of one attention window keep their keys and values.
+// Where the layers of one attention window store their keys and values.
 struct KvGroup {
   Matrix slots;        // i32 [tokens, 1]: the cache row each new token is written to
   Matrix block_table;  // i32 [sequences, max blocks]: position p is row table[p / block_size] * block_size +
                        // p % block_size
 };
 
-// One step's ragged batch, in backend memory; steps of the same extents lie at the same addresses (CUDA
-// graphs).
+// One step's ragged batch, in backend memory. Steps of the same extents use the same addresses, so that a
+// CUDA graph can be replayed.
 struct StepInputs {
-  Matrix tokens, positions;         // i32 [tokens, 1]
-  Matrix query_start, context_len;  // i32 [sequences + 1, 1], [sequences, 1]: rows of each sequence; its
-                                    // length after the step
-  Matrix logit_rows;                // i32 [rows, 1]: rows of the batch that need logits
-  std::vector<KvGroup> groups;      // one for each distinct window, in the order of window_groups()
+  Matrix tokens, positions;     // i32 [tokens, 1]
+  Matrix query_start;           // i32 [sequences + 1, 1]: first row of each sequence
+  Matrix context_len;           // i32 [sequences, 1]: length of each sequence after the step
+  Matrix logit_rows;            // i32 [rows, 1]: rows of the batch that need logits
+  std::vector<KvGroup> groups;  // one for each distinct window, in the order of window_groups()
   int block_size = 0;
 };
 
@@ -128,10 +129,10 @@ struct DeviceInfo {
   std::string name;
   std::string kernels;  // the instruction set or architecture chosen, by name
   std::size_t total_bytes = 0, free_bytes = 0;
-  int threads = 1;  // of the host that compute
+  int threads = 1;  // host threads that compute
 };
 
-// The largest steps there will be.
+// The largest step that a decoder will run.
 struct Workload {
   int tokens = 0;
   int logit_rows = 0;
@@ -142,52 +143,58 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual DeviceInfo info() const = 0;
-  // Of what products read; matrices that only other operations read may also be f32.
+  // The type of the matrices that linear() reads; those that only other operations read may also be f32.
   virtual DType activation_type() const = 0;
   virtual DType cache_type() const = 0;
 
-  // Why this backend cannot run such a block on weights of such a format; nullopt when it can.
+  // Why this backend cannot run the block on weights of that format; nullopt if it can.
   virtual std::optional<std::string> refuses(const BlockSpec& block, WeightFormat format) const = 0;
-  // Which kernel multiplies by such a weight: doctor and bench print it.
+  // The name of the kernel that multiplies `tokens` rows by a weight of that format.
   virtual std::string kernel_for(WeightFormat format, int tokens) const = 0;
-  // Bytes this device reads from its memory in a second, measured now; 0 where nobody wrote the measurement.
+  // Bytes that this device reads from its memory in a second, measured now; 0 if the backend cannot measure.
   virtual double read_bandwidth() { return 0.0; }
-  // Runs `body` and waits for what it queued, while a profiler that was told to wait for this looks on.
+  // Runs `body` and waits for the work it queued, inside the range that an attached profiler records.
   virtual void show_profiler(const std::function<void()>& body) { body(); }
-  // From now on no bit of a row's result depends on the other rows of its step, nor on how a prompt is cut.
-  // The reason when this backend cannot promise that; nullopt when it does. Called before the first step.
+  // From now on no bit of a row's result depends on the other rows of its step, nor on how a prompt is cut
+  // into chunks. Returns the reason if this backend cannot promise that, else nullopt. Called before the
+  // first step.
   virtual std::optional<std::string> refuses_determinism() = 0;
 
-  // Error{io} or Error{device} when there is not enough, naming `purpose`. The memory is zeroed.
+  // Zeroed memory. Error{io} or Error{device} naming `purpose` if there is not enough.
   virtual Buffer allocate(std::size_t bytes, std::string_view purpose) = 0;
   virtual Weight pack(const HostWeight& source) = 0;
-  // The same for weights that are not in memory, all at once, so that reading one overlaps packing another.
-  // As many `to` as `from`. Throws what reading throws.
-  virtual void load(std::span<Weight> to, std::span<const WeightSource> from);
-  // How a packed weight lies in memory and why, where that is not as it is stored; nullopt when it is.
+  // Reads and packs weights that are not in memory, all in one call, so that reading one may overlap packing
+  // another. As many `to` as `from`. Throws what reading throws.
+  virtual void load(std::span<Weight> to, std::span<const WeightSource> from) {
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      const std::vector<std::byte> bytes = read_weight(from[i]);
+      to[i] = pack({from[i].format, from[i].count, from[i].rows, from[i].cols, bytes});
+    }
+  }
+  // How the layout of a packed weight differs from the stored one, and why; nullopt if it does not.
   virtual std::optional<Relayout> relayout(const Weight& /*weight*/) const { return std::nullopt; }
-  // Called once all weights are packed: whatever the operations need beside their arguments is allocated
-  // here, and none of them allocates afterwards.
+  // Called once all weights are packed. Allocates everything that operations need beside their arguments, so
+  // that no operation allocates afterwards.
   virtual void prepare(const ModelSpec& /*spec*/, const Workload& /*largest*/) {}
   virtual void upload(Matrix to, std::span<const std::byte> from) = 0;
   virtual void download(std::span<std::byte> to, Matrix from) = 0;  // waits for all work before it
 
-  // Whether operations return before they are done: then it helps to queue a step before the one ahead of it
-  // is read.
+  // Whether operations return before they are done. If so, it pays to queue a step before the results of the
+  // previous one are read.
   virtual bool queues() const { return false; }
-  // Memory that operations write and the host reads once it has waited for them.
+  // Memory that operations write and that the host reads after it has waited for them.
   virtual Buffer allocate_for_host(std::size_t bytes, std::string_view purpose) {
     return allocate(bytes, purpose);
   }
-  // A point behind everything queued so far. Whoever waits for it knows that to be done, and does not wait
-  // for what was queued since. Only the latest `max_marks` can be waited for.
+  // Marks everything queued so far. wait_for() returns once that work is done; it does not wait for work that
+  // was queued after the mark. Only the latest `max_marks` marks can be waited for.
   static constexpr std::uint64_t max_marks = 4;
   virtual std::uint64_t mark() { return 0; }
   virtual void wait_for(std::uint64_t /*mark*/) {}
 
-  // Runs `body`, which queues operations, or repeats what it queued under the same key before: then the body
-  // itself is not called. A key stands for one set of shapes and addresses; only the memory behind them
-  // differs from time to time. Bodies may be nested; they must not upload or download.
+  // Runs `body`, which queues operations, or replays what an earlier body queued under the same key without
+  // calling this one. A key identifies a set of shapes and addresses; only the contents of that memory change
+  // between calls. Bodies may be nested; they must not upload or download.
   virtual void replay(std::uint64_t /*key*/, const std::function<void()>& body) { body(); }
 
   // Operations are queued in order. Shapes follow [rows, cols]; `out` is always first.
@@ -238,8 +245,9 @@ class Backend {
 
 // threads 0: one for each core this process may use.
 std::unique_ptr<Backend> make_cpu_backend(int threads);
-// threads: of the host, for reading weights; 0: as many as help. cuda/no_cuda.cpp throws Error{device}.
+// `threads` host threads read weights; 0: a good number for this machine. A build without CUDA throws
+// Error{device}.
 std::unique_ptr<Backend> make_cuda_backend(int device, int threads = 0);
-bool cuda_is_usable();  // whether make_cuda_backend(0) would succeed: what `--device auto` asks
+bool cuda_is_usable();  // whether make_cuda_backend(0) would succeed; decides `--device auto`
 
 }  // namespace inferno

@@ -2,8 +2,6 @@
 
 #include <cstring>
 
-#include "backend/backend.h"
-
 namespace inferno {
 
 std::vector<std::byte> read_weight(const WeightSource& source) {
@@ -17,13 +15,6 @@ std::vector<std::byte> read_weight(const WeightSource& source) {
                 stored.data() + static_cast<std::size_t>(row) * row_bytes, row_bytes);
   }
   return ordered;
-}
-
-void Backend::load(std::span<Weight> to, std::span<const WeightSource> from) {
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    const std::vector<std::byte> bytes = read_weight(from[i]);
-    to[i] = pack({from[i].format, from[i].count, from[i].rows, from[i].cols, bytes});
-  }
 }
 
 }  // namespace inferno

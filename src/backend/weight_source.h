@@ -1,5 +1,5 @@
-// A weight that is still where it is stored: what Backend::load() takes, so that a backend decides how the
-// bytes travel.
+// A weight that is still in its file: the argument of Backend::load(), so that each backend decides how the
+// bytes are read and transferred.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@ namespace inferno {
 
 struct WeightSource {
   WeightFormat format = WeightFormat::f32;
-  std::int32_t count = 1;        // equal matrices: experts
+  std::int32_t count = 1;        // matrices of the same shape: experts
   std::int32_t rows = 0;         // output features
   std::int32_t cols = 0;         // input features, a multiple of block_elements(format)
-  std::int32_t alternating = 0;  // > 0: rows are stored in groups of so many, see decoder_row()
-  // Fills `to`, whole rows, from row `first` of all count * rows on, as they are stored. Several threads may
-  // call it at once. Throws what reading a file throws.
+  std::int32_t alternating = 0;  // > 0: rows per interleaved group, see decoder_row()
+  // Fills `to` with whole rows in stored order, starting at row `first` of all count * rows. Several threads
+  // may call it at once. Throws what reading a file throws.
   std::function<void(std::int64_t first, std::span<std::byte> to)> read;
 
   std::int64_t all_rows() const { return std::int64_t{count} * rows; }
@@ -27,15 +27,15 @@ struct WeightSource {
   std::size_t bytes() const { return static_cast<std::size_t>(all_rows()) * row_bytes(); }
 };
 
-// Where the decoder wants the row that is stored as number `row`. In a group the first and the second half
-// take turns (gate 0, up 0, gate 1, ...); the decoder has one half after the other.
+// The index at which the decoder expects stored row `row`. Files interleave the two halves of a group (gate
+// 0, up 0, gate 1, ...); the decoder expects one half after the other.
 constexpr std::int64_t decoder_row(std::int64_t row, std::int32_t alternating) {
   if (alternating == 0) return row;
   const std::int64_t in_group = row % alternating;
   return row - in_group + in_group / 2 + in_group % 2 * (alternating / 2);
 }
 
-// All of it, rows in the decoder's order.
+// The whole weight, rows in the decoder's order.
 std::vector<std::byte> read_weight(const WeightSource& source);
 
 }  // namespace inferno

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/engine_options.h"
 #include "engine/kv_blocks.h"
 #include "spec/model_spec.h"
 #include "tensor/matrix.h"

@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "engine/cache_plan.h"
-#include "engine/engine.h"
+#include "engine/engine_options.h"
 #include "engine/sampler.h"
 #include "engine/scheduler.h"
+#include "engine/token_stream.h"
+#include "model/decoder.h"
 #include "model/kv_cache.h"
 #include "model/step.h"
 
