@@ -123,14 +123,14 @@ void AnswerReader::finish(const Finished& finished) {
   }
 }
 
-Answer write_answer(const TextModel& model, PreparedRequest request, const terminal::Interrupt& interrupt,
+Answer write_answer(const TextModel& model, PreparedRequest request, const SignalWatcher& interrupt,
                     const ShowPart& show) {
   constexpr auto patience = std::chrono::milliseconds(50);  // how late an interrupt may be seen
   AnswerReader reader(model.tokenizer(), request);
   const auto stream = model.engine().submit(std::move(request.generation));
   bool is_wanted = true;
   while (!reader.is_over()) {
-    if (!is_wanted || interrupt.came() || reader.is_stopped()) stream->cancel();
+    if (!is_wanted || interrupt.received() != 0 || reader.is_stopped()) stream->cancel();
     const auto event = stream->next(patience);
     if (!event) continue;
     for (const ReplyPart& part : reader.take(*event)) is_wanted = is_wanted && show(part);

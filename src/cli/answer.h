@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "base/signals.h"
 #include "chat/chat_format.h"
 #include "chat/stop_matcher.h"
-#include "cli/terminal/interrupt.h"
 #include "cli/text_model.h"
 #include "engine/token_stream.h"
 
@@ -61,7 +61,7 @@ using ShowPart = std::function<bool(const ReplyPart& part)>;
 
 // Asks the engine and waits for the whole answer. An interrupt ends it early, with what was made until then.
 // Error{device} when the engine broke, Error{corrupt} when only this answer could not be computed.
-Answer write_answer(const TextModel& model, PreparedRequest request, const terminal::Interrupt& interrupt,
+Answer write_answer(const TextModel& model, PreparedRequest request, const SignalWatcher& interrupt,
                     const ShowPart& show);
 
 // {"text", "prompt_tokens", "completion_tokens", "finish_reason", "seed", "timings", …}; with "logprobs"

@@ -55,9 +55,9 @@ class BatchRun {
         bell_(std::make_shared<Bell>()),
         bar_(lines_.size()) {}
 
-  BatchOutcome run(const terminal::Interrupt& interrupt) {
+  BatchOutcome run(const SignalWatcher& interrupt) {
     while (is_wanted_ && written_ < lines_.size()) {
-      if (interrupt.came() && !outcome_.interrupted) stop();
+      if (interrupt.received() != 0 && !outcome_.interrupted) stop();
       while (!outcome_.interrupted && begun_ < lines_.size() && active_ < max_running_) begin(begun_++);
       write_ready();
       if (active_ == 0 && outcome_.interrupted) break;
@@ -156,7 +156,7 @@ class BatchRun {
 }  // namespace
 
 BatchOutcome run_batch(const TextModel& model, std::vector<BatchLine> lines, int parallel,
-                       const terminal::Interrupt& interrupt, const WriteResult& write) {
+                       const SignalWatcher& interrupt, const WriteResult& write) {
   return BatchRun(model, std::move(lines), parallel, write).run(interrupt);
 }
 

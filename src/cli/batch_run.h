@@ -4,8 +4,8 @@
 #include <functional>
 #include <vector>
 
+#include "base/signals.h"
 #include "cli/batch_file.h"
-#include "cli/terminal/interrupt.h"
 #include "cli/text_model.h"
 
 namespace inferno {
@@ -24,6 +24,6 @@ using WriteResult = std::function<bool(const Json& result)>;
 // fails gives {"error": …} and does not touch the others. After an interrupt, what was begun is written as
 // far as it came, and the rest is not begun.
 BatchOutcome run_batch(const TextModel& model, std::vector<BatchLine> lines, int parallel,
-                       const terminal::Interrupt& interrupt, const WriteResult& write);
+                       const SignalWatcher& interrupt, const WriteResult& write);
 
 }  // namespace inferno

@@ -1,7 +1,6 @@
 // A subcommand of `inferno`: one file in commands/, found by its file name. The file `x_y.cpp` defines
 // `void x_y(CLI::App& app)` in inferno::command, which adds the subcommand, its options and, as callback,
-// what it does. A command that ends with another exit code than 0 without an error to report (an interrupt,
-// say) throws CLI::RuntimeError with that code.
+// what it does. It throws Error, or Exit (terminal/report_error.h) to end with another exit code.
 #pragma once
 
 #include <CLI/CLI.hpp>

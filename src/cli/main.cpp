@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include "cli/command.h"
-#include "cli/report_error.h"
+#include "cli/terminal/report_error.h"
 #include "cli/version.h"
 
 namespace {
@@ -34,8 +34,8 @@ int run(int argc, char** argv) {
   for (const AddCommand add : commands()) add(app);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::RuntimeError& left) {
-    return left.get_exit_code();  // a command that has said everything itself
+  } catch (const Exit& end) {
+    return end.code;
   } catch (const CLI::ParseError& error) {
     // Help and version leave through here too; everything else is the caller's mistake.
     if (error.get_exit_code() == 0) {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/signals.h"
 #include "base/utf8.h"
 #include "cli/answer.h"
 #include "cli/batch_run.h"
@@ -14,6 +15,7 @@
 #include "cli/model_choice.h"
 #include "cli/model_offer.h"
 #include "cli/model_resolution.h"
+#include "cli/terminal/report_error.h"
 #include "cli/terminal/screen.h"
 #include "cli/terminal/standard_input.h"
 #include "cli/terminal/write_out.h"
@@ -22,7 +24,6 @@ namespace inferno::command {
 namespace {
 
 constexpr std::uint64_t max_prompt = std::uint64_t{64} << 20, max_batch = std::uint64_t{1} << 30;
-constexpr int interrupted_code = 130;
 
 struct GenerateOptions {
   std::string model, argument, prompt, file, batch, output, system;
@@ -92,7 +93,7 @@ void run_one(const GenerateOptions& options, const TextModel& model, const TextR
   const Output output(options.output);
   const bool is_terminal = output.is_terminal();
   const bool streams = !options.json && options.stream.value_or(is_terminal);
-  const terminal::Interrupt interrupt;
+  const SignalWatcher interrupt;
   // What a model writes must not drive the terminal; a file or a pipe gets every byte.
   const auto shown = [&](const std::string& text) { return is_terminal ? printable(text) : text; };
   bool is_read = true;
@@ -115,7 +116,7 @@ void run_one(const GenerateOptions& options, const TextModel& model, const TextR
       fmt::print(stderr, "note: the answer calls tools; --json shows the calls\n");
     }
   }
-  if (interrupt.came()) throw CLI::RuntimeError(interrupted_code);
+  if (interrupt.received() != 0) throw Exit{interrupted_code};
 }
 
 void run_batch_file(const GenerateOptions& options, const TextModel& model) {
@@ -124,14 +125,14 @@ void run_batch_file(const GenerateOptions& options, const TextModel& model) {
   std::vector<BatchLine> lines =
       parse_batch(text, {.request = options.request, .chat = options.chat, .system = options.system});
   const Output output(options.output);
-  const terminal::Interrupt interrupt;
+  const SignalWatcher interrupt;
   const BatchOutcome outcome = run_batch(model, std::move(lines), options.parallel, interrupt,
                                          [&](const Json& result) { return output.write(dumped(result)); });
-  if (outcome.interrupted) throw CLI::RuntimeError(interrupted_code);
+  if (outcome.interrupted) throw Exit{interrupted_code};
   if (outcome.failed > 0) {
     fmt::print(stderr, "error: {} of {} lines failed; their results say why\n", outcome.failed,
                outcome.written);
-    throw CLI::RuntimeError(1);
+    throw Exit{1};
   }
 }
 

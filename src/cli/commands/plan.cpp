@@ -10,8 +10,8 @@
 #include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/describe_spec.h"
+#include "cli/download/interruptible.h"
 #include "cli/hub_environment.h"
-#include "cli/interruptible.h"
 #include "cli/model_choice.h"
 #include "cli/model_options.h"
 #include "cli/model_resolution.h"
@@ -55,10 +55,10 @@ PlanSource find_source(const std::string& given, const Environment& environment)
     ResolvedModel resolved = resolve_model(wanted, environment);
     return {resolved.name, resolved.path};
   }
-  hub::HubClient client(settings, [] { return StopSignals::came() != 0; });
+  hub::HubClient client(settings, [] { return SignalWatcher::received() != 0; });
   RemoteModel remote;
   {
-    const StopSignals signals;
+    const SignalWatcher watcher(stop_signals);
     run_interruptibly([&] { remote = fetch_headers(client, name); }, [] {}, [] {});
   }
   std::filesystem::path path = remote.path;

@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/model_offer.h"
 #include "cli/model_resolution.h"
+#include "cli/terminal/report_error.h"
 #include "cli/terminal/write_out.h"
 
 namespace inferno::command {
@@ -16,7 +17,7 @@ void run(play::PlayOptions options) {
   offer_download(options.model, options.yes, environment);
   play::Console console(environment);
   play::Session session(std::move(options), console, models_here(environment));
-  if (const int code = session.run()) throw CLI::RuntimeError(code);
+  if (const int code = session.run()) throw Exit{code};
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/model_choice.h"
 #include "cli/terminal/confirm.h"
+#include "cli/terminal/report_error.h"
 #include "hub/cache/removal.h"
 
 namespace inferno::command {
@@ -35,7 +36,7 @@ void run(const RmOptions& options) {
     }
     if (!*answer) {
       fmt::print(stderr, "nothing was removed\n");
-      throw CLI::RuntimeError(1);
+      throw Exit{1};
     }
   }
   hub::carry_out(plan);

@@ -5,9 +5,9 @@
 #include <map>
 
 #include "cli/command.h"
+#include "cli/download/interruptible.h"
 #include "cli/download/search_results.h"
 #include "cli/hub_environment.h"
-#include "cli/interruptible.h"
 
 namespace inferno::command {
 namespace {
@@ -20,7 +20,8 @@ struct SearchOptions {
 };
 
 void run(const SearchOptions& options) {
-  hub::HubClient client(hub_settings(Environment::of_process()), [] { return StopSignals::came() != 0; });
+  hub::HubClient client(hub_settings(Environment::of_process()),
+                        [] { return SignalWatcher::received() != 0; });
   hub::SearchQuery query = {.text = options.query,
                             .author = options.author,
                             .filters = {"text-generation"},
@@ -32,7 +33,7 @@ void run(const SearchOptions& options) {
   const HomeMemory home = home_memory();
   std::vector<hub::FoundOnHub> all;
   {
-    const StopSignals signals;
+    const SignalWatcher watcher(stop_signals);
     run_interruptibly([&] { all = client.search(query); }, [] {}, [] {});
   }
   std::vector<SearchResult> results;

@@ -7,13 +7,14 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/signals.h"
 #include "base/sizes.h"
 #include "base/utf8.h"
 #include "cli/cached_repository.h"
 #include "cli/command.h"
 #include "cli/model_choice.h"
 #include "cli/model_resolution.h"
-#include "cli/terminal/interrupt.h"
+#include "cli/terminal/report_error.h"
 #include "cli/terminal/screen.h"
 #include "hub/cache/ollama_store.h"
 #include "hub/cache/verification.h"
@@ -54,7 +55,7 @@ struct Tally {
 };
 
 [[noreturn]] void leave_interrupted() {
-  throw CLI::RuntimeError(130);
+  throw Exit{interrupted_code};
 }
 
 // A blob that is not what its name says must not be found again: every tool would take it for the right one.
@@ -80,13 +81,13 @@ void report(const hub::RepositoryLayout& layout, const hub::CachedModel& model,
 }
 
 void verify_cached(const hub::RepositoryLayout& layout, const hub::CachedModel& model, Tally& tally) {
-  const terminal::Interrupt interrupt;
+  const SignalWatcher interrupt;
   std::optional<std::vector<hub::VerifiedFile>> files;
   {
     Meter meter(model.name.text(), model.stored.bytes);
     files = hub::verify_model(layout, model, [&](std::uint64_t bytes) {
       meter.add(bytes);
-      return !interrupt.came();
+      return interrupt.received() == 0;
     });
   }
   if (!files) leave_interrupted();
@@ -108,7 +109,7 @@ void verify_cached(const hub::RepositoryLayout& layout, const hub::CachedModel& 
 }
 
 void verify_ollama(const FoundModel& model, Tally& tally) {
-  const terminal::Interrupt interrupt;
+  const SignalWatcher interrupt;
   const std::string hash = model.path.filename().string().substr(std::string_view("sha256-").size());
   if (!model.is_complete()) {
     fmt::print("partial  {} (Ollama)\n", printable(model.name));
@@ -118,7 +119,7 @@ void verify_ollama(const FoundModel& model, Tally& tally) {
   Meter meter(model.name, model.bytes);
   const auto file = hub::verify_file(model.path, hash, [&](std::uint64_t bytes) {
     meter.add(bytes);
-    return !interrupt.came();
+    return interrupt.received() == 0;
   });
   if (!file) leave_interrupted();
   const bool is_right = file->verdict == hub::FileVerdict::right;

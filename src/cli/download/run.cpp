@@ -15,7 +15,8 @@
 #include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/download/display.h"
-#include "cli/interruptible.h"
+#include "cli/download/interruptible.h"
+#include "cli/terminal/report_error.h"
 #include "cli/terminal/screen.h"
 #include "hub/download/model_download.h"
 #include "hub/durable.h"
@@ -26,7 +27,7 @@ namespace {
 constexpr std::size_t max_skipped_named = 3;
 
 bool was_stopped() {
-  return StopSignals::came() != 0;
+  return SignalWatcher::received() != 0;
 }
 
 std::string counted(std::size_t count, std::string_view thing) {
@@ -104,7 +105,7 @@ void say_done(const hub::DownloadProgress& before, const hub::DownloadProgress& 
 std::filesystem::path download_model(const hub::HubSettings& settings, const hub::ModelName& name,
                                      const DownloadChoice& choice) {
   hub::require_online(settings, fmt::format("{}: cannot be downloaded", name.text()));
-  const StopSignals signals;
+  const SignalWatcher watcher(stop_signals);
   const auto client = std::make_unique<hub::HubClient>(settings, was_stopped);
   std::unique_ptr<hub::ModelDownload> download;
   const auto prepare = [&] {
@@ -122,7 +123,7 @@ std::filesystem::path download_model(const hub::HubSettings& settings, const hub
     return download->folder();
   }
   download->require_space();
-  if (!is_agreed(*download, choice.asks)) throw CLI::RuntimeError(0);
+  if (!is_agreed(*download, choice.asks)) throw Exit{0};
 
   const hub::DownloadProgress before = download->progress();
   const auto begin = std::chrono::steady_clock::now();

@@ -7,13 +7,11 @@
 #include "cli/kept_tokens.h"
 #include "cli/model_resolution.h"
 #include "cli/play/answer_view.h"
-#include "cli/report_error.h"
 #include "cli/terminal/line_editor.h"
+#include "cli/terminal/report_error.h"
 
 namespace inferno::play {
 namespace {
-
-constexpr int interrupted_code = 130;
 
 bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t\n") == std::string_view::npos;
@@ -38,7 +36,7 @@ int Session::run() {
   greet();
   while (is_read_) {
     if (!take(console_.read({.prompts = console_.prompts(), .is_remembered = true, .was_interrupted = [this] {
-                               return interrupt_->came();
+                               return interrupt_->received() != 0;
                              }})))
       break;
   }
@@ -115,7 +113,7 @@ bool Session::take(const terminal::Entry& entry) {
     console_.say(describe(error));
     if (!console_.is_interactive() && exit_code_ == 0) exit_code_ = exit_code(error.kind());
   }
-  if (!interrupt_->came() || console_.is_interactive()) return true;
+  if (interrupt_->received() == 0 || console_.is_interactive()) return true;
   exit_code_ = interrupted_code;
   return false;
 }

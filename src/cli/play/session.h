@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "base/signals.h"
 #include "cli/model_choice.h"
 #include "cli/play/console.h"
 #include "cli/play/slash_command.h"
 #include "cli/play/talk.h"
 #include "cli/play/tally.h"
-#include "cli/terminal/interrupt.h"
 #include "cli/text_model.h"
 
 namespace inferno::play {
@@ -66,7 +66,7 @@ class Session {
   PlayOptions options_;
   Console& console_;
   std::vector<FoundModel> found_;
-  std::optional<terminal::Interrupt> interrupt_;
+  std::optional<SignalWatcher> interrupt_;
   ChosenModel chosen_;
   std::unique_ptr<TextModel> model_;
   Talk talk_;

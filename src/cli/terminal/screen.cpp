@@ -18,8 +18,7 @@ constexpr std::string_view paste_on = "\x1b[?2004h", paste_off = "\x1b[?2004l";
 // What ends a process without asking it, as far as it can be caught.
 constexpr std::array deadly = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 
-// A signal handler can reach nothing else, hence the only globals of this program. Lock-free, written before
-// the handlers are installed.
+// Global because the signal handlers below restore the terminal from it; written before they are installed.
 struct Found {
   std::atomic<bool> active = false;
   int input = -1, output = -1;

@@ -18,7 +18,7 @@ enum class Mode {
 };
 
 // Restores the mode that it found when it goes, when the process is ended by a signal, and when it crashes.
-// One at a time; an Interrupt takes Ctrl-C over while it lives.
+// One at a time; a SignalWatcher handles Ctrl-C while it exists.
 class TerminalMode {
  public:
   // `input` and `output` are terminals.

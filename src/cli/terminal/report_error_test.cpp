@@ -1,4 +1,4 @@
-#include "cli/report_error.h"
+#include "cli/terminal/report_error.h"
 
 #include <gtest/gtest.h>
 

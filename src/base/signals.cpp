@@ -1,0 +1,54 @@
+#include "base/signals.h"
+
+#include <atomic>
+
+#include "base/error.h"
+
+namespace inferno {
+namespace {
+
+constexpr int max_ignored_interrupts = 3;
+
+// A signal handler can only reach globals, and these must be lock-free.
+std::atomic<int> first_signal = 0;
+std::atomic<int> interrupts = 0;
+std::atomic<bool> is_watched = false;
+static_assert(std::atomic<int>::is_always_lock_free);
+
+void record(int number) {
+  int none = 0;
+  first_signal.compare_exchange_strong(none, number);
+  if (number != SIGINT || interrupts.fetch_add(1) + 1 < max_ignored_interrupts) return;
+  ::signal(SIGINT, SIG_DFL);
+  // SIGTERM rather than SIGINT: its handler, if there is one, restores the terminal first.
+  ::raise(SIGTERM);
+}
+
+}  // namespace
+
+SignalWatcher::SignalWatcher(std::span<const int> signals) {
+  expects(!is_watched.exchange(true), "one signal watcher at a time");
+  clear();
+  for (const int number : signals) {
+    struct sigaction action{}, before{};
+    action.sa_handler = record;
+    ::sigaction(number, &action, &before);
+    previous_.emplace_back(number, before);
+  }
+}
+
+SignalWatcher::~SignalWatcher() {
+  for (const auto& [number, action] : previous_) ::sigaction(number, &action, nullptr);
+  is_watched = false;
+}
+
+int SignalWatcher::received() {
+  return first_signal;
+}
+
+void SignalWatcher::clear() {
+  first_signal = 0;
+  interrupts = 0;
+}
+
+}  // namespace inferno
