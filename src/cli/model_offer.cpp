@@ -10,7 +10,7 @@
 #include "cli/hub_environment.h"
 #include "cli/model_choice.h"
 #include "cli/model_resolution.h"
-#include "cli/terminal/confirm.h"
+#include "cli/terminal/streams.h"
 
 namespace inferno {
 

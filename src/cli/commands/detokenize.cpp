@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/model_options.h"
-#include "cli/terminal/standard_input.h"
+#include "cli/terminal/streams.h"
 #include "cli/tokenizer_loading.h"
 
 namespace inferno::command {

@@ -9,7 +9,7 @@
 #include "cli/download/run.h"
 #include "cli/environment.h"
 #include "cli/hub_environment.h"
-#include "cli/terminal/write_out.h"
+#include "cli/terminal/streams.h"
 #include "hub/names/model_name.h"
 #include "hub/settings.h"
 

@@ -17,8 +17,7 @@
 #include "cli/model_resolution.h"
 #include "cli/terminal/report_error.h"
 #include "cli/terminal/screen.h"
-#include "cli/terminal/standard_input.h"
-#include "cli/terminal/write_out.h"
+#include "cli/terminal/streams.h"
 
 namespace inferno::command {
 namespace {

@@ -5,7 +5,7 @@
 #include "cli/model_offer.h"
 #include "cli/model_resolution.h"
 #include "cli/terminal/report_error.h"
-#include "cli/terminal/write_out.h"
+#include "cli/terminal/streams.h"
 
 namespace inferno::command {
 namespace {

@@ -8,8 +8,8 @@
 #include "cli/cached_repository.h"
 #include "cli/command.h"
 #include "cli/model_choice.h"
-#include "cli/terminal/confirm.h"
 #include "cli/terminal/report_error.h"
+#include "cli/terminal/streams.h"
 #include "hub/cache/removal.h"
 
 namespace inferno::command {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "chat/chat_format.h"
+#include "cli/answer.h"
 #include "cli/terminal/markdown.h"
 
 namespace inferno::play {
@@ -36,5 +37,19 @@ class AnswerView {
   bool is_calling_ = false;
   bool is_at_line_start_ = true;
 };
+
+// "130 tokens, 812.5 tokens/s, first after 12.3 ms; prompt: 58 tokens, 32 of them cached"
+std::string answer_line(const Answer& answer);
+
+struct Tally {
+  int answers = 0;
+  long prompt_tokens = 0, cached_tokens = 0, written_tokens = 0;
+  long decoded_tokens = 0;  // written but for the first of each answer
+  double prompt_seconds = 0, decode_seconds = 0;
+
+  void add(const Answer& answer);
+};
+
+std::string session_lines(const Tally& tally);
 
 }  // namespace inferno::play

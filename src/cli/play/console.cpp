@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "base/utf8.h"
-#include "cli/terminal/write_out.h"
+#include "cli/terminal/streams.h"
 
 namespace inferno::play {
 namespace {

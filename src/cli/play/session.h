@@ -8,10 +8,10 @@
 
 #include "base/signals.h"
 #include "cli/model_choice.h"
+#include "cli/play/answer_view.h"
 #include "cli/play/console.h"
 #include "cli/play/slash_command.h"
 #include "cli/play/talk.h"
-#include "cli/play/tally.h"
 #include "cli/text_model.h"
 
 namespace inferno::play {

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "cli/terminal/line_editor.h"
-#include "cli/terminal/write_out.h"
+#include "cli/terminal/streams.h"
 
 namespace inferno::terminal {
 namespace {
