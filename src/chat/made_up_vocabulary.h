@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "text/made_up_tokenizers.h"
 #include "text/tokenizer.h"
+#include "text/tokenizer_scene.h"
 
 namespace inferno {
 

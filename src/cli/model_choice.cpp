@@ -9,7 +9,7 @@
 #include "base/sizes.h"
 #include "base/utf8.h"
 #include "cli/model_resolution.h"
-#include "text/display.h"
+#include "text/characters.h"
 
 namespace inferno {
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/gguf/metadata.h"
+#include "text/tokenizer_gguf.h"
 
 namespace inferno {
 namespace {

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "checkpoint/gguf/writer.h"
-#include "text/gguf_vocabulary.h"
+#include "text/tokenizer_gguf.h"
 
 namespace inferno {
 

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "text/flat_map.h"
-#include "text/subword_model.h"
 #include "text/vocabulary.h"
 
 namespace inferno {
@@ -42,6 +41,36 @@ class MergeTable {
   FlatMap pairs_;
 };
 
+// Resolves the pieces of merges and adds them to a MergeTable. Each merge needs four random accesses to
+// tables larger than the caches, so a batch of merges is prefetched at a time.
+class MergeLoader {
+ public:
+  struct Missing {
+    std::uint32_t rank = 0;
+    std::string piece;
+  };
+
+  MergeLoader(const Vocabulary& vocabulary, MergeTable& to) : vocabulary_(vocabulary), to_(to) {}
+  void add(std::string_view left, std::string_view right, std::uint32_t rank);
+  // Completes the last batch. What comes back are the merges left out because the vocabulary lacks a piece.
+  std::vector<Missing> finish();
+
+ private:
+  struct Pending {
+    std::array<std::string, 3> text;  // left, right, both
+    std::array<PieceKey, 3> key;
+    std::array<TokenId, 3> id{};
+    std::uint32_t rank = 0;
+  };
+  void flush();
+
+  const Vocabulary& vocabulary_;
+  MergeTable& to_;
+  std::array<Pending, 32> pending_;
+  std::size_t count_ = 0;
+  std::vector<Missing> missing_;
+};
+
 class Bpe final : public SubwordModel {
  public:
   // `word_start` is a piece (such as "▁") of which the caller knows that no merge has it at the beginning of
@@ -68,5 +97,8 @@ class Bpe final : public SubwordModel {
   // would find the same, so relaxed atomics are enough.
   mutable std::unique_ptr<std::atomic<Whole>[]> whole_;
 };
+
+// The inner loop: merges symbols[first..] in place until no neighbours have a merge. n log n for long words.
+void merge_symbols(std::vector<TokenId>& symbols, std::size_t first, const MergeTable& merges);
 
 }  // namespace inferno

@@ -5,8 +5,6 @@
 
 #include <random>
 
-#include "text/merge_symbols.h"
-
 namespace inferno {
 namespace {
 

@@ -8,8 +8,9 @@
 #include <fstream>
 
 #include "base/error.h"
-#include "text/made_up_tokenizers.h"
 #include "text/tokenizer.h"
+#include "text/tokenizer_gguf.h"
+#include "text/tokenizer_scene.h"
 
 namespace inferno {
 namespace {

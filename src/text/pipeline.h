@@ -5,16 +5,46 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "text/added_tokens.h"
 #include "text/normalizer.h"
 #include "text/pretokenizer.h"
-#include "text/subword_model.h"
 #include "text/tokenizer.h"
 #include "text/vocabulary.h"
 
 namespace inferno {
+
+namespace decode {
+
+struct ReadBytes {};     // from GPT-2's byte alphabet; a token outside it stands for itself
+struct ByteFallback {};  // <0x41> is a byte
+struct Replace {
+  std::string pattern;
+  std::string content;
+};
+struct Strip {
+  std::string content;  // one character
+  int start = 0;
+  int stop = 0;
+};
+struct Prepend {
+  std::string text;
+};
+
+}  // namespace decode
+
+using DecoderStep =
+    std::variant<decode::ReadBytes, decode::ByteFallback, decode::Replace, decode::Strip, decode::Prepend>;
+
+// Turns a token into the bytes it adds to a text. Runs once per token while loading.
+struct TokenDecoder {
+  std::vector<DecoderStep> steps;
+  DecodeStyle style;
+  std::string bytes_of(std::string_view token) const;
+};
 
 struct TokenizerParts {
   Normalizer normalizer;

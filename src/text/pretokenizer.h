@@ -11,6 +11,10 @@
 
 namespace inferno {
 
+// GPT-2's words, which a ByteLevel pre-tokenizer splits by unless told otherwise.
+inline constexpr std::string_view gpt2_pattern =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
 // What becomes of the parts a pattern matches.
 enum class SplitBehavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 enum class CharacterKind { numeric, punctuation, white_space };

@@ -4,8 +4,11 @@
 #include <pcre2.h>
 #include <time.h>
 
+#include <algorithm>
 #include <array>
 #include <new>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/utf8.h"
@@ -140,6 +143,302 @@ std::optional<Match> RegexScan::next() {
     from_ += from_ < text_.size() ? utf8::length_from_first_byte(text_[from_]) : 1;
   }
   return std::nullopt;
+}
+
+namespace {
+
+// Inside brackets. PCRE2's own \s would add U+180E, its \w lacks marks.
+constexpr std::string_view space_class =
+    "\\t-\\r\\x20\\x{85}\\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}\\x{205F}\\x{3000}";
+constexpr std::string_view not_space_class =
+    "\\x00-\\x08\\x0E-\\x1F\\x21-\\x{84}\\x{86}-\\x{9F}\\x{A1}-\\x{167F}\\x{1681}-\\x{1FFF}\\x{200B}-\\x{"
+    "2027}"
+    "\\x{202A}-\\x{202E}\\x{2030}-\\x{205E}\\x{2060}-\\x{2FFF}\\x{3001}-\\x{10FFFF}";
+constexpr std::string_view word_class = "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{24B6}-\\x{24E9}";
+constexpr std::string_view hex_class = "0-9a-fA-F";
+
+// Long names of general categories, which PCRE2 knows only by their letters.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 37> categories{{
+    {"letter", "L"},
+    {"uppercaseletter", "Lu"},
+    {"lowercaseletter", "Ll"},
+    {"titlecaseletter", "Lt"},
+    {"casedletter", "L&"},
+    {"modifierletter", "Lm"},
+    {"otherletter", "Lo"},
+    {"mark", "M"},
+    {"nonspacingmark", "Mn"},
+    {"spacingmark", "Mc"},
+    {"enclosingmark", "Me"},
+    {"number", "N"},
+    {"decimalnumber", "Nd"},
+    {"letternumber", "Nl"},
+    {"othernumber", "No"},
+    {"punctuation", "P"},
+    {"connectorpunctuation", "Pc"},
+    {"dashpunctuation", "Pd"},
+    {"openpunctuation", "Ps"},
+    {"closepunctuation", "Pe"},
+    {"initialpunctuation", "Pi"},
+    {"finalpunctuation", "Pf"},
+    {"otherpunctuation", "Po"},
+    {"symbol", "S"},
+    {"mathsymbol", "Sm"},
+    {"currencysymbol", "Sc"},
+    {"modifiersymbol", "Sk"},
+    {"othersymbol", "So"},
+    {"separator", "Z"},
+    {"spaceseparator", "Zs"},
+    {"lineseparator", "Zl"},
+    {"paragraphseparator", "Zp"},
+    {"other", "C"},
+    {"control", "Cc"},
+    {"format", "Cf"},
+    {"privateuse", "Co"},
+    {"unassigned", "Cn"},
+}};
+
+std::string folded(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    if (c == '_' || c == '-' || c == ' ') continue;
+    out.push_back(c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c);
+  }
+  return out;
+}
+
+bool compiles(const std::string& pattern) {
+  int error = 0;
+  PCRE2_SIZE offset = 0;
+  pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), PCRE2_UTF,
+                                   &error, &offset, nullptr);
+  pcre2_code_free(code);
+  return code != nullptr;
+}
+
+std::string property_name(std::string_view name) {
+  const std::string key = folded(name);
+  for (const auto& [long_name, letters] : categories) {
+    if (long_name == key) return std::string(letters);
+  }
+  // PCRE2 reads a bare script name as "script extensions", Oniguruma as the script itself.
+  if (key.size() > 2 && compiles(fmt::format("\\p{{sc:{}}}", name))) return fmt::format("sc:{}", name);
+  return std::string(name);
+}
+
+class Translation {
+ public:
+  explicit Translation(std::string_view pattern) : in_(pattern) {}
+
+  std::string run() {
+    while (at_ < in_.size()) {
+      const char c = in_[at_];
+      if (c == '\\') {
+        atom_ = out_.size();
+        escape(/*in_class=*/false);
+      } else if (c == '[') {
+        atom_ = out_.size();
+        class_body();
+      } else if (c == '(') {
+        groups_.push_back(out_.size());
+        group();
+      } else if (c == ')') {
+        close();
+      } else if (c == '{') {
+        interval();
+      } else {
+        literal(c);
+      }
+    }
+    return std::move(out_);
+  }
+
+ private:
+  [[noreturn]] void refuse(std::string_view what) const {
+    fail(ErrorKind::unsupported,
+         fmt::format("pattern {}: {} at offset {} is not supported", quote(in_), what, at_));
+  }
+
+  // In Ruby's dialect (?m) lets the dot match line ends, which PCRE2 spells (?s).
+  void group() {
+    out_.push_back(in_[at_++]);
+    if (at_ + 1 >= in_.size() || in_[at_] != '?') return;
+    std::size_t end = at_ + 1;
+    while (end < in_.size() && std::string_view("imx-").find(in_[end]) != std::string_view::npos) ++end;
+    if (end == at_ + 1 || end == in_.size() || (in_[end] != ')' && in_[end] != ':')) return;
+    for (; at_ < end; ++at_) out_.push_back(in_[at_] == 'm' ? 's' : in_[at_]);
+  }
+
+  void close() {
+    if (!groups_.empty()) {
+      atom_ = groups_.back();
+      groups_.pop_back();
+    }
+    out_.push_back(in_[at_++]);
+  }
+
+  void literal(char c) {
+    const bool continues = (static_cast<unsigned char>(c) & 0xC0) == 0x80;
+    const bool quantifies = c == '*' || c == '+' || c == '?';
+    if (!continues && !quantifies) atom_ = out_.size();
+    out_.push_back(c);
+    ++at_;
+  }
+
+  // {n,m}. Behind it `+` repeats the whole instead of making it possessive, and `?` behind {n} makes it
+  // optional; {,m} begins at 0.
+  void interval() {
+    std::size_t end = at_ + 1;
+    const auto digits = [&] {
+      const std::size_t begin = end;
+      while (end < in_.size() && in_[end] >= '0' && in_[end] <= '9') ++end;
+      return in_.substr(begin, end - begin);
+    };
+    const std::string_view least = digits();
+    const bool comma = end < in_.size() && in_[end] == ',';
+    if (comma) ++end;
+    const std::string_view most = comma ? digits() : std::string_view{};
+    if (end >= in_.size() || in_[end] != '}' || (least.empty() && most.empty())) return literal('{');
+    const std::string count = fmt::format("{{{}{}{}}}", least.empty() ? "0" : least, comma ? "," : "", most);
+    at_ = end + 1;
+    const char behind = at_ < in_.size() ? in_[at_] : '\0';
+    if (behind != '+' && (behind != '?' || comma)) {
+      out_ += count;
+      return;
+    }
+    out_.insert(atom_, "(?:");
+    out_ += fmt::format("{}){}", count, behind);
+    ++at_;
+  }
+
+  // From '[' to its ']'. A nested class is a union, so its brackets can go.
+  void class_body() {
+    ++depth_;
+    const bool nested = depth_ > 1;
+    ++at_;
+    if (nested && at_ < in_.size() && in_[at_] == '^') refuse("a negated class inside a class");
+    if (!nested) {
+      out_.push_back('[');
+      if (at_ < in_.size() && in_[at_] == '^') out_.push_back(in_[at_++]);
+    }
+    bool first = true;
+    while (at_ < in_.size() && (in_[at_] != ']' || first)) {
+      class_item(first);
+      first = false;
+    }
+    if (at_ == in_.size()) refuse("a class without an end");
+    ++at_;
+    if (!nested) out_.push_back(']');
+    --depth_;
+  }
+
+  void class_item(bool first) {
+    const char c = in_[at_];
+    if (c == '\\') {
+      escape(/*in_class=*/true);
+    } else if (c == '[' && at_ + 1 < in_.size() && in_[at_ + 1] == ':') {
+      const std::size_t end = in_.find(":]", at_ + 2);
+      if (end == std::string_view::npos) refuse("a POSIX class without an end");
+      out_ += in_.substr(at_, end + 2 - at_);
+      at_ = end + 2;
+    } else if (c == '[') {
+      if (depth_ > 8) refuse("a class nested this deep");
+      class_body();
+    } else if (c == '&' && at_ + 1 < in_.size() && in_[at_ + 1] == '&') {
+      refuse("an intersection of classes");
+    } else if (c == ']' && first) {
+      out_ += "\\]";
+      ++at_;
+    } else {
+      out_.push_back(c);
+      ++at_;
+    }
+  }
+
+  void put_class(std::string_view content, bool in_class) {
+    if (in_class) {
+      out_ += content;
+    } else {
+      out_ += '[';
+      out_ += content;
+      out_ += ']';
+    }
+  }
+
+  void escape(bool in_class) {
+    if (at_ + 1 >= in_.size()) refuse("a backslash at the end");
+    const char c = in_[at_ + 1];
+    switch (c) {
+      case 's': at_ += 2; return put_class(space_class, in_class);
+      case 'S': at_ += 2; return put_class(not_space_class, in_class);
+      case 'w': at_ += 2; return put_class(word_class, in_class);
+      case 'h': at_ += 2; return put_class(hex_class, in_class);
+      case 'b':
+      case 'B':
+        if (in_class) break;
+        at_ += 2;
+        out_ += fmt::format("(?:(?<=[{0}])(?{1}[{0}])|(?<![{0}])(?{2}[{0}]))", word_class,
+                            c == 'b' ? "!" : "=", c == 'b' ? "=" : "!");
+        return;
+      case 'W':
+        if (in_class) refuse("\\W in a class");
+        at_ += 2;
+        out_ += fmt::format("[^{}]", word_class);
+        return;
+      case 'p':
+      case 'P': return property(c);
+      case 'u': return unicode();
+      case 'H':
+      case 'R':
+      case 'X':
+      case 'y':
+      case 'Y':
+      case 'O':
+      case 'C': refuse(fmt::format("\\{}", c));
+      default: out_ += in_.substr(at_, 2); at_ += 2;
+    }
+  }
+
+  // \uHHHH
+  void unicode() {
+    const std::string_view digits = in_.substr(at_ + 2, 4);
+    const bool hexadecimal =
+        digits.size() == 4 && std::ranges::all_of(digits, [](char c) {
+          return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+        });
+    if (!hexadecimal) refuse("\\u without four hexadecimal digits");
+    out_ += fmt::format("\\x{{{}}}", digits);
+    at_ += 6;
+  }
+
+  void property(char letter) {
+    const std::size_t end = in_.substr(at_).starts_with(std::string{'\\', letter, '{'})
+                                ? in_.find('}', at_)
+                                : std::string_view::npos;
+    if (end == std::string_view::npos) {  // \pL, or broken: PCRE2 tells
+      out_ += in_.substr(at_, 2);
+      at_ += 2;
+      return;
+    }
+    std::string_view name = in_.substr(at_ + 3, end - at_ - 3);
+    at_ = end + 1;
+    const bool negated = name.starts_with('^');
+    if (negated) name.remove_prefix(1);
+    out_ += fmt::format("\\{}{{{}{}}}", letter, negated ? "^" : "", property_name(name));
+  }
+
+  std::string_view in_;
+  std::size_t at_ = 0;
+  int depth_ = 0;                    // of classes inside each other
+  std::size_t atom_ = 0;             // where in out_ the thing begins that a quantifier would repeat
+  std::vector<std::size_t> groups_;  // where in out_ the open groups begin
+  std::string out_;
+};
+
+}  // namespace
+
+std::string translate_pattern(std::string_view pattern) {
+  return Translation(pattern).run();
 }
 
 }  // namespace inferno

@@ -9,13 +9,12 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/utf8.h"
-#include "text/json_value.h"
-#include "text/tokenizer_json_model.h"
 
 namespace inferno {
 namespace {
 
 constexpr std::uint64_t max_file = 16ULL << 20;
+constexpr std::int64_t max_id = 1 << 24;
 
 std::unique_ptr<JsonDocument> open_json(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path)) return nullptr;
@@ -74,6 +73,28 @@ void read_end_ids(SpecialTokenSettings& to, const JsonValue& json) {
 }
 
 }  // namespace
+
+AddedToken read_added_token(const JsonValue& json, TokenId id) {
+  const JsonValue content = json["content"];
+  if (content.text().size() > longest_added_token) {
+    fail(ErrorKind::unsupported, fmt::format("{}: {} bytes, at most {} are accepted", content.where(),
+                                             content.text().size(), longest_added_token));
+  }
+  return {.id = id,
+          .content = std::string(content.text()),
+          .single_word = json.flag("single_word", false),
+          .lstrip = json.flag("lstrip", false),
+          .rstrip = json.flag("rstrip", false),
+          .normalized = json.flag("normalized", true),
+          .special = json.flag("special", false)};
+}
+
+TokenId read_token_id(const JsonValue& json) {
+  const std::int64_t id = json.integer();
+  if (id < 0 || id >= max_id)
+    fail(ErrorKind::corrupt, fmt::format("{}: {} is not a token id", json.where(), id));
+  return static_cast<TokenId>(id);
+}
 
 SpecialTokenSettings read_settings(const std::filesystem::path& model_directory) {
   SpecialTokenSettings settings;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "text/added_tokens.h"
+#include "text/json_value.h"
 
 namespace inferno {
 
@@ -23,5 +24,11 @@ struct SpecialTokenSettings {
 
 // Absent files leave their part empty. Error{corrupt} when one is not JSON or has a field of the wrong kind.
 SpecialTokenSettings read_settings(const std::filesystem::path& model_directory);
+
+// One entry of added_tokens or added_tokens_decoder.
+AddedToken read_added_token(const JsonValue& json, TokenId id);
+
+// An id as a file states it. Error{corrupt} when no vocabulary could have it.
+TokenId read_token_id(const JsonValue& json);
 
 }  // namespace inferno

@@ -7,8 +7,8 @@
 #include <fstream>
 
 #include "base/error.h"
-#include "text/made_up_tokenizers.h"
 #include "text/tokenizer.h"
+#include "text/tokenizer_scene.h"
 
 namespace inferno {
 namespace {

@@ -11,7 +11,6 @@
 
 #include "base/token.h"
 #include "base/utf8.h"
-#include "text/gguf_vocabulary.h"
 
 namespace inferno {
 
@@ -80,9 +79,6 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& model);
 
 // The same from the text of a tokenizer.json; `name` stands in error messages.
 std::unique_ptr<Tokenizer> parse_tokenizer(std::string tokenizer_json, std::string_view name);
-
-// From the vocabulary of a GGUF file, with the results its tokenizer.json would give.
-std::unique_ptr<Tokenizer> make_tokenizer(GgufVocabulary vocabulary);
 
 // Joins tokens into text, holding back an unfinished UTF-8 character until it is complete or cannot be any
 // more. The pieces together are exactly Tokenizer::decode of all tokens.

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "text/byte_alphabet.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer_gguf.h"
 
 namespace inferno {
 namespace {

@@ -9,7 +9,6 @@
 #include "base/utf8.h"
 #include "text/bpe.h"
 #include "text/byte_alphabet.h"
-#include "text/merge_loader.h"
 #include "text/unigram.h"
 
 namespace inferno {
@@ -19,7 +18,6 @@ namespace {
 constexpr std::int64_t max_ids(std::size_t tokens) {
   return static_cast<std::int64_t>(tokens) * 4 + 65536;
 }
-constexpr std::int64_t max_id = 1 << 24;
 constexpr std::size_t max_added_tokens = 100'000;  // real files have some thousand
 
 bool has_piece(const JsonValue& vocab, const std::string& text, TokenId& id) {
@@ -280,28 +278,6 @@ void add_added_tokens(JsonModel& model, const std::string& where) {
 }
 
 }  // namespace
-
-AddedToken read_added_token(const JsonValue& json, TokenId id) {
-  const JsonValue content = json["content"];
-  if (content.text().size() > longest_added_token) {
-    fail(ErrorKind::unsupported, fmt::format("{}: {} bytes, at most {} are accepted", content.where(),
-                                             content.text().size(), longest_added_token));
-  }
-  return {.id = id,
-          .content = std::string(content.text()),
-          .single_word = json.flag("single_word", false),
-          .lstrip = json.flag("lstrip", false),
-          .rstrip = json.flag("rstrip", false),
-          .normalized = json.flag("normalized", true),
-          .special = json.flag("special", false)};
-}
-
-TokenId read_token_id(const JsonValue& json) {
-  const std::int64_t id = json.integer();
-  if (id < 0 || id >= max_id)
-    fail(ErrorKind::corrupt, fmt::format("{}: {} is not a token id", json.where(), id));
-  return static_cast<TokenId>(id);
-}
 
 JsonModel read_model(const JsonValue& root, const SpecialTokenSettings& settings, bool byte_level) {
   std::vector<AddedToken> added = read_added_tokens(root, settings);

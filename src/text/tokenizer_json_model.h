@@ -8,7 +8,6 @@
 #include "text/added_tokens.h"
 #include "text/json_value.h"
 #include "text/special_tokens.h"
-#include "text/subword_model.h"
 #include "text/vocabulary.h"
 
 namespace inferno {
@@ -22,10 +21,5 @@ struct JsonModel {
 // Tokens that only the settings know become part of the vocabulary, as transformers does. Error{corrupt} when
 // ids are negative, beyond reason or taken twice, or a merge names an unknown piece.
 JsonModel read_model(const JsonValue& root, const SpecialTokenSettings& settings, bool byte_level);
-
-AddedToken read_added_token(const JsonValue& json, TokenId id);
-
-// An id as a file states it. Error{corrupt} when no vocabulary could have it.
-TokenId read_token_id(const JsonValue& json);
 
 }  // namespace inferno

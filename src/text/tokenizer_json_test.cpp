@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "text/made_up_tokenizers.h"
 #include "text/tokenizer.h"
+#include "text/tokenizer_scene.h"
 
 namespace inferno {
 namespace {

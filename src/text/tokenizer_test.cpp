@@ -6,7 +6,7 @@
 #include <random>
 
 #include "base/utf8.h"
-#include "text/made_up_tokenizers.h"
+#include "text/tokenizer_scene.h"
 
 namespace inferno {
 namespace {

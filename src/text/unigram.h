@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "text/byte_trie.h"
-#include "text/subword_model.h"
+#include "text/vocabulary.h"
 
 namespace inferno {
 

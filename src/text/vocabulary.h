@@ -1,4 +1,5 @@
-// The pieces of a vocabulary: bytes to id and id to bytes, in two flat tables.
+// The pieces of a vocabulary (bytes to id and id to bytes, in two flat tables) and the interface of the
+// models that cut text into them.
 #pragma once
 
 #include <cstdint>
@@ -79,6 +80,14 @@ class Vocabulary {
   TokenTexts texts_;
   std::vector<Slot> slots_;
   std::size_t count_ = 0;
+};
+
+// Turns one piece of pre-split text into tokens. Thread-safe: encode() keeps its state on the stack.
+class SubwordModel {
+ public:
+  virtual ~SubwordModel() = default;
+  // Appends the tokens of `piece`, which is not empty.
+  virtual void encode(std::vector<TokenId>& out, std::string_view piece) const = 0;
 };
 
 }  // namespace inferno

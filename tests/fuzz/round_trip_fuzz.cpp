@@ -5,8 +5,8 @@
 
 #include "base/utf8.h"
 #include "fuzz/guard.h"
-#include "text/made_up_tokenizers.h"
 #include "text/tokenizer.h"
+#include "text/tokenizer_scene.h"
 
 namespace {
 

@@ -5,8 +5,8 @@
 
 #include "hostile/edge_values.h"
 #include "hostile/rule.h"
-#include "text/made_up_tokenizers.h"
 #include "text/tokenizer.h"
+#include "text/tokenizer_scene.h"
 
 namespace inferno {
 namespace {

@@ -4,7 +4,6 @@
 
 #include "base/utf8.h"
 #include "text/characters.h"
-#include "text/display.h"
 
 namespace inferno::terminal {
 namespace {

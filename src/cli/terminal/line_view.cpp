@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "text/display.h"
+#include "text/characters.h"
 
 namespace inferno::terminal {
 namespace {

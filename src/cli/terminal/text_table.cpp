@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/utf8.h"
-#include "text/display.h"
+#include "text/characters.h"
 
 namespace inferno {
 namespace {

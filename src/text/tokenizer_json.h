@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "text/decoder.h"
 #include "text/json_value.h"
 #include "text/normalizer.h"
+#include "text/pipeline.h"
 #include "text/pretokenizer.h"
 
 namespace inferno {
@@ -20,7 +20,7 @@ struct SplitSteps {
 
 std::vector<NormalizerStep> read_normalizer(const JsonValue& json);
 SplitSteps read_pre_tokenizer(const JsonValue& json);
-Decoder read_decoder(const JsonValue& json);
+TokenDecoder read_decoder(const JsonValue& json);
 
 struct SpecialAround {
   std::vector<TokenId> before;
@@ -28,8 +28,5 @@ struct SpecialAround {
   bool decides = false;  // a template was there, be it an empty one
 };
 SpecialAround read_post_processor(const JsonValue& json);
-
-// The pattern of GPT-2, which a ByteLevel pre-tokenizer applies by itself.
-std::string_view gpt2_pattern();
 
 }  // namespace inferno

@@ -1,4 +1,4 @@
-#include "text/display.h"
+#include "text/characters.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,25 @@
-#include "text/made_up_tokenizers.h"
+// Small tokenizer.json texts for tests. Byte-level: every byte, then "he", "ll", "hell", "hello".
+#pragma once
 
 #include <fmt/format.h>
+
+#include <string>
 
 #include "text/byte_alphabet.h"
 
 namespace inferno {
 
-std::string byte_level_model() {
+struct MadeUpParts {
+  std::string normalizer = "null";
+  std::string pre_tokenizer = R"({"type":"ByteLevel","add_prefix_space":false,"use_regex":true})";
+  std::string post_processor = "null";
+  std::string decoder = R"({"type":"ByteLevel"})";
+  std::string added_tokens = "[]";
+  std::string model = {};  // the made-up byte-level BPE when empty
+};
+
+// Ids 0..255 are the bytes, 256 "he", 257 "ll", 258 "hell", 259 "hello", 260 " hello".
+inline std::string byte_level_model() {
   std::string vocab;
   for (int byte = 0; byte < 256; ++byte) {
     std::string piece = byte_alphabet::write(std::string(1, static_cast<char>(byte)));
@@ -19,7 +32,7 @@ std::string byte_level_model() {
       vocab);
 }
 
-std::string made_up_json(const MadeUpParts& parts) {
+inline std::string made_up_json(const MadeUpParts& parts = {}) {
   return fmt::format(
       R"({{"version":"1.0","truncation":null,"padding":null,"added_tokens":{},"normalizer":{},)"
       R"("pre_tokenizer":{},"post_processor":{},"decoder":{},"model":{}}})",
