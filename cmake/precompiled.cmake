@@ -1,0 +1,34 @@
+# Headers that most sources include, parsed once for each set of compile flags: a source here spends more time in the
+# headers of the standard library than in its own lines. Sources still include what they use: the asan preset builds without
+# precompiled headers, so that a missing include is an error there.
+set(standard_headers <algorithm> <array> <chrono> <cmath> <cstdint> <filesystem> <fstream> <functional> <map> <memory>
+    <optional> <set> <span> <string> <string_view> <unordered_map> <utility> <variant> <vector> <fmt/format.h>)
+
+set(kernel_options $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O3>)
+# Tests are compiled more often than they run.
+set(test_options $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
+
+# The compiler refuses a precompiled header that was made with other flags, so each set of flags has a target of its own
+# that makes one; the others reuse it. Sources with flags of their own set SKIP_PRECOMPILE_HEADERS.
+file(WRITE ${CMAKE_BINARY_DIR}/empty.cpp "")
+function(inferno_precompiled_header name)
+  cmake_parse_arguments(ARG "" "" "HEADERS;OPTIONS;LINKS" ${ARGN})
+  add_library(${name} OBJECT ${CMAKE_BINARY_DIR}/empty.cpp)
+  target_compile_options(${name} PRIVATE ${ARG_OPTIONS})
+  target_link_libraries(${name} PRIVATE ${ARG_LINKS})
+  target_precompile_headers(${name} PRIVATE ${ARG_HEADERS})
+endfunction()
+
+inferno_precompiled_header(inferno_precompiled HEADERS ${standard_headers} LINKS inferno_fmt)
+inferno_precompiled_header(inferno_precompiled_kernels HEADERS ${standard_headers} OPTIONS ${kernel_options} LINKS inferno_fmt)
+# Programs are compiled with -fPIE, libraries with -fPIC; objects of test programs must be like the former.
+function(inferno_compile_for_program target)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${target} PRIVATE -fPIE)
+endfunction()
+
+if(BUILD_TESTING)
+  inferno_precompiled_header(inferno_precompiled_tests HEADERS ${standard_headers} <gmock/gmock.h> <gtest/gtest.h>
+                             OPTIONS ${test_options} LINKS inferno_fmt GTest::gmock)
+  inferno_compile_for_program(inferno_precompiled_tests)
+endif()
