@@ -15,7 +15,7 @@ std::size_t previous_code_point(std::string_view text, std::size_t at) {
   return at;
 }
 
-bool stands_alone(std::string_view text, std::size_t begin, std::size_t end) {
+bool is_separate_word(std::string_view text, std::size_t begin, std::size_t end) {
   const bool left = begin > 0 && is_word_part(utf8::decode(text, previous_code_point(text, begin)).code);
   const bool right = end < text.size() && is_word_part(utf8::decode(text, end).code);
   return !left && !right;
@@ -39,7 +39,7 @@ std::size_t skip_space_right(std::string_view text, std::size_t at) {
   return at;
 }
 
-bool touches(const Ranges& ranges, std::size_t begin, std::size_t end) {
+bool overlaps(const Ranges& ranges, std::size_t begin, std::size_t end) {
   const auto after = std::ranges::upper_bound(ranges, begin, {}, &Range::end);
   return after != ranges.end() && after->begin < end;
 }
@@ -82,15 +82,15 @@ std::vector<TextPart> AddedTokenMatcher::split(std::string_view text, const Rang
   for (std::size_t at = 0; at < text.size() && !empty();) {
     std::size_t end = 0;
     const AddedToken* token = longest_at(text, at, end);
-    if (token == nullptr || (is_control(*token) && touches(user, at, end))) {
+    if (token == nullptr || (is_control(*token) && overlaps(user, at, end))) {
       ++at;
       continue;
     }
-    if (token->single_word && !stands_alone(text, at, end)) {
+    if (token->single_word && !is_separate_word(text, at, end)) {
       at = end;
       continue;
     }
-    // Spaces that the token before already took stay with it.
+    // White space that the previous token already includes stays with that token.
     const std::size_t begin = std::max(token->lstrip ? skip_space_left(text, at, done) : at, done);
     at = end;
     if (token->rstrip) end = skip_space_right(text, end);

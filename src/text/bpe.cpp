@@ -37,7 +37,7 @@ void Bpe::encode(std::vector<TokenId>& out, std::string_view piece) const {
   while (true) {
     const std::size_t found = piece.find(word_start_, searched);
     if (found == std::string_view::npos) break;
-    // A run of word starts stays together with the word behind it.
+    // A run of word starts belongs to the word after it.
     if (found > searched && found > begin) {
       encode_word(out, piece.substr(begin, found - begin));
       begin = found;
@@ -107,7 +107,7 @@ void Bpe::append_fallback(std::vector<TokenId>& out, std::string_view character,
 
 namespace {
 
-// Up to here looking at every pair again beats keeping a heap.
+// Up to this length, rescanning every pair is faster than maintaining a heap.
 constexpr std::size_t short_word = 48;
 
 constexpr std::uint32_t rank_of(std::uint64_t merge) {
@@ -117,9 +117,9 @@ constexpr TokenId result_of(std::uint64_t merge) {
   return static_cast<TokenId>(merge & 0xFFFFFFFFU);
 }
 
-// `count` symbols at `symbols`; returns how many are left.
+// Merges `count` symbols in place; returns how many remain.
 std::size_t merge_short(TokenId* symbols, std::size_t count, const MergeTable& merges) {
-  std::array<std::uint64_t, short_word> best;  // of symbol i and its right neighbour
+  std::array<std::uint64_t, short_word> best;  // merge of symbol i and its right neighbour
   for (std::size_t i = 0; i + 1 < count; ++i) best[i] = merges.find(symbols[i], symbols[i + 1]);
   while (count > 1) {
     std::size_t at = 0;
@@ -147,7 +147,7 @@ struct Node {
   std::uint32_t next;
 };
 
-// A merge seen while its two symbols stood side by side; stale when one of them has been merged since.
+// A possible merge of two neighbours. Stale if one of the two has been merged since.
 struct Candidate {
   std::uint64_t merge;
   std::uint32_t at;

@@ -17,19 +17,19 @@ namespace inferno {
 
 struct BpeOptions {
   bool byte_level = false;     // pieces are raw bytes and so are the symbols to start from
-  bool ignore_merges = false;  // a word that is a token is that token, merges or not
+  bool ignore_merges = false;  // a word that is in the vocabulary becomes that token without merging
   bool byte_fallback = false;  // a character without a token becomes its bytes <0x00>..<0xFF>
   bool fuse_unknown = false;   // neighbouring unknown characters become one unknown token
   std::optional<TokenId> unknown;
 };
 
-// Which pair becomes which token. Filled while loading, best merges first or with explicit ranks.
+// Maps a pair of tokens to the token it merges into. Filled while loading.
 class MergeTable {
  public:
   explicit MergeTable(std::size_t expected = 0) : pairs_(expected) {}
-  // The later of two merges of the same pair wins, as in Hugging Face's loader.
+  // A second merge of the same pair replaces the first, as in Hugging Face's loader.
   void add(TokenId left, TokenId right, TokenId result, std::uint32_t rank);
-  // Rank in the high half, resulting token in the low half; FlatMap::none when the pair does not merge.
+  // Rank in the high half, resulting token in the low half; FlatMap::none if the pair does not merge.
   std::uint64_t find(TokenId left, TokenId right) const { return pairs_.find(key(left, right)); }
   void prefetch(TokenId left, TokenId right) const { pairs_.prefetch(key(left, right)); }
 
@@ -52,7 +52,7 @@ class MergeLoader {
 
   MergeLoader(const Vocabulary& vocabulary, MergeTable& to) : vocabulary_(vocabulary), to_(to) {}
   void add(std::string_view left, std::string_view right, std::uint32_t rank);
-  // Completes the last batch. What comes back are the merges left out because the vocabulary lacks a piece.
+  // Completes the last batch. Returns the merges that were skipped because the vocabulary lacks a piece.
   std::vector<Missing> finish();
 
  private:
@@ -73,9 +73,9 @@ class MergeLoader {
 
 class Bpe final : public SubwordModel {
  public:
-  // `word_start` is a piece (such as "▁") of which the caller knows that no merge has it at the beginning of
-  // its right part unless the left part ends with it too: the text may then be cut there without changing the
-  // result, which keeps words short. Empty when there is none.
+  // `word_start` is a piece, such as "▁", at which text may be split without changing the result, which keeps
+  // words short. The caller guarantees that a merge whose right part begins with `word_start` has a left part
+  // that ends with it. Empty if the vocabulary has no such piece.
   Bpe(Vocabulary vocabulary, MergeTable merges, BpeOptions options, std::string word_start = {});
   void encode(std::vector<TokenId>& out, std::string_view piece) const override;
 
@@ -93,8 +93,8 @@ class Bpe final : public SubwordModel {
   std::array<TokenId, 256> single_byte_{};
   std::array<TokenId, 256> fallback_{};
   bool has_fallback_ = false;
-  // Whether merging a piece of the vocabulary gives that one token. Found out on first use; every thread
-  // would find the same, so relaxed atomics are enough.
+  // Whether merging the characters of a piece yields that one token. Computed on first use; all threads
+  // compute the same value, so relaxed atomics suffice.
   mutable std::unique_ptr<std::atomic<Whole>[]> whole_;
 };
 

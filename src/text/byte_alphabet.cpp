@@ -8,7 +8,7 @@
 namespace inferno::byte_alphabet {
 namespace {
 
-constexpr bool stands_for_itself(int byte) {
+constexpr bool represents_itself(int byte) {
   return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || (byte >= 0xAE && byte <= 0xFF);
 }
 
@@ -25,7 +25,7 @@ constexpr Alphabet make_alphabet() {
   alphabet.byte_of.fill(-1);
   int substitute = first_substitute;
   for (int byte = 0; byte < 256; ++byte) {
-    const int character = stands_for_itself(byte) ? byte : substitute++;
+    const int character = represents_itself(byte) ? byte : substitute++;
     alphabet.character_of[static_cast<std::size_t>(byte)] = static_cast<std::uint16_t>(character);
     alphabet.byte_of[static_cast<std::size_t>(character)] = static_cast<std::int16_t>(byte);
   }

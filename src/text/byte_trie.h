@@ -42,13 +42,13 @@ class ByteTrie {
     const std::uint64_t next = edges_.find(key(node, c));
     return next == FlatMap::none ? nowhere : static_cast<Node>(next);
   }
-  // -1 when `text` was not added.
+  // -1 if `text` was not added.
   std::int32_t find(std::string_view text) const {
     Node node = root;
     for (std::size_t i = 0; i < text.size() && node != nowhere; ++i) node = step(node, text[i]);
     return node == nowhere ? -1 : value(node);
   }
-  // -1 where no string ends.
+  // -1 if no string ends at this node.
   std::int32_t value(Node node) const { return values_[node]; }
 
  private:

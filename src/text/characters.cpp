@@ -38,7 +38,7 @@ bool is_punctuation(char32_t code) {
 
 bool is_word_part(char32_t code) {
   const auto found = category(code);
-  const bool circled_letter = code >= 0x24B6 && code <= 0x24E9;  // symbols that are alphabetic all the same
+  const bool circled_letter = code >= 0x24B6 && code <= 0x24E9;  // symbols with the property Alphabetic
   return (found >= UTF8PROC_CATEGORY_LU && found <= UTF8PROC_CATEGORY_NL) || found == UTF8PROC_CATEGORY_PC ||
          circled_letter;
 }
@@ -72,7 +72,7 @@ std::size_t next_character(std::string_view text, std::size_t at) {
 }
 
 std::size_t previous_character(std::string_view text, std::size_t at) {
-  // Clusters can only be cut from a known border; a line break always is one.
+  // Clusters can only be found from a known boundary; a line break always is one.
   at = std::min(at, text.size());
   if (at == 0) return 0;
   const std::size_t line_break = at >= 2 ? text.rfind('\n', at - 2) : std::string_view::npos;
@@ -92,7 +92,7 @@ int character_columns(std::string_view character) {
     width += std::max(0, utf8proc_charwidth(code_of(code.code)));
     at += static_cast<std::size_t>(code.length);
   }
-  // Joined emoji and pairs of regional indicators are drawn as one wide sign.
+  // Joined emoji and pairs of regional indicators are displayed as one wide character.
   return std::min(width, 2);
 }
 

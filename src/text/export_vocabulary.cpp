@@ -26,9 +26,10 @@ bool differ(const Tokenizer& a, const Tokenizer& b, std::string_view text) {
   return a.encode(text) != b.encode(text) || a.encode_with_special(text) != b.encode_with_special(text);
 }
 
-// One line for each: they do not merge across the end of a line, and a call has its price.
-std::optional<std::string> different_one(const Tokenizer& a, const Tokenizer& b,
-                                         const std::vector<std::string>& texts) {
+// Encodes all texts in one call, one per line, because tokens do not merge across line ends and calls are
+// slow.
+std::optional<std::string> first_different(const Tokenizer& a, const Tokenizer& b,
+                                           const std::vector<std::string>& texts) {
   std::string all;
   for (const std::string& text : texts) all += text + '\n';
   if (!differ(a, b, all)) return std::nullopt;
@@ -36,8 +37,8 @@ std::optional<std::string> different_one(const Tokenizer& a, const Tokenizer& b,
   return found == texts.end() ? all : *found;
 }
 
-// Small, and the same on every machine.
-class Dice {
+// A generator that yields the same numbers on every machine.
+class Random {
  public:
   TokenId below(int limit) {
     state_ = state_ * 6364136223846793005ull + 1442695040888963407ull;
@@ -58,7 +59,7 @@ std::optional<std::string> first_difference(const Tokenizer& original, const Tok
     const bool plain = !bytes.empty() && !utf8::first_invalid(bytes) && !original.special(bytes);
     if (plain) some.emplace_back(bytes);
     if (some.size() < tokens_at_once && id + 1 < original.size()) continue;
-    if (auto text = different_one(original, copy, some)) return text;
+    if (auto text = first_different(original, copy, some)) return text;
     some.clear();
   }
   constexpr std::array<std::string_view, 6> written = {
@@ -71,11 +72,11 @@ std::optional<std::string> first_difference(const Tokenizer& original, const Tok
   for (const std::string_view text : written) {
     if (differ(original, copy, text)) return std::string(text);
   }
-  Dice dice;
+  Random random;
   for (int i = 0; i < long_texts; ++i) {
     std::vector<TokenId> ids;
     for (int j = 0; j < tokens_of_a_text; ++j) {
-      const TokenId id = dice.below(original.size());
+      const TokenId id = random.below(original.size());
       if (!original.special(original.bytes(id))) ids.push_back(id);
     }
     const std::string text = original.decode(ids);
@@ -99,17 +100,17 @@ namespace {
 constexpr std::uint64_t max_file = 128ULL << 20;
 constexpr std::string_view word_start = "▁";
 
-constexpr std::string_view way_out =
+constexpr std::string_view alternatives =
     "use the model as it is; or convert it with --no-vocabulary and keep the GGUF file in a folder with "
     "tokenizer.json, which Inferno reads together";
 
-[[noreturn]] void cannot_say(const JsonValue& json, const std::string& what) {
+[[noreturn]] void refuse(const JsonValue& json, const std::string& what) {
   fail(ErrorKind::unsupported, fmt::format("{}: {}", json.where(), what),
-       {.why = "GGUF files name one of a few known tokenizers, and this one is none of them",
-        .next = std::string(way_out)});
+       {.why = "a GGUF file can only name one of a few known tokenizers, and this is not one of them",
+        .next = std::string(alternatives)});
 }
 
-// What the steps of a pre-tokenizer match, in order.
+// The patterns of the steps of a pre-tokenizer, in order.
 void add_patterns(std::vector<std::string>& patterns, const JsonValue& json) {
   const std::string_view type = json["type"].text();
   if (type == "Sequence") {
@@ -123,7 +124,7 @@ void add_patterns(std::vector<std::string>& patterns, const JsonValue& json) {
              !json.flag("invert", false)) {
     patterns.emplace_back(json["pattern"]["Regex"].text());
   } else {
-    cannot_say(json, fmt::format("a GGUF file cannot split text by {} with these settings", quote(type)));
+    refuse(json, fmt::format("a GGUF file cannot split text by {} with these settings", quote(type)));
   }
 }
 
@@ -133,7 +134,7 @@ bool normalizes_to_nfc(const JsonValue& root) {
   const std::vector<NormalizerStep> steps = read_normalizer(*json);
   const auto* form = steps.size() == 1 ? std::get_if<normalize::ToForm>(&steps.front()) : nullptr;
   if (form != nullptr && form->form == UnicodeForm::nfc) return true;
-  if (!steps.empty()) cannot_say(*json, "a GGUF file cannot say how this tokenizer normalizes text");
+  if (!steps.empty()) refuse(*json, "a GGUF file cannot express how this tokenizer normalizes text");
   return false;
 }
 
@@ -144,13 +145,13 @@ std::string name_of_split(const JsonValue& root) {
   const GgufSplit* split =
       find_split_by_patterns(patterns, normalizes_to_nfc(root), root["model"].flag("ignore_merges", false));
   if (split == nullptr) {
-    cannot_say(json, fmt::format("no tokenizer.ggml.pre that is known splits text by {}",
-                                 quote(fmt::format("{}", fmt::join(patterns, " then ")), 400)));
+    refuse(json, fmt::format("no known tokenizer.ggml.pre splits text by {}",
+                             quote(fmt::format("{}", fmt::join(patterns, " then ")), 400)));
   }
   return std::string(split->name);
 }
 
-// Metaspace, or a normalizer that does the same: a space becomes "▁", and one is put before the text.
+// Metaspace, or a normalizer with the same effect: a space becomes "▁", and one is prepended to the text.
 bool prepends_space(const JsonValue& root, std::vector<std::string>& notes) {
   bool prepends = false, replaces = false;
   if (const auto json = root.find("normalizer")) {
@@ -162,7 +163,7 @@ bool prepends_space(const JsonValue& root, std::vector<std::string>& notes) {
       } else if (replace != nullptr && replace->pattern == " " && replace->content == word_start) {
         replaces = true;
       } else {
-        cannot_say(*json, "a GGUF file cannot say how this tokenizer normalizes text");
+        refuse(*json, "a GGUF file cannot express how this tokenizer normalizes text");
       }
     }
   }
@@ -170,15 +171,15 @@ bool prepends_space(const JsonValue& root, std::vector<std::string>& notes) {
     const std::vector<PreTokenizerStep> steps = read_pre_tokenizer(*json).steps;
     const auto* space = steps.size() == 1 ? std::get_if<pretokenize::Metaspace>(&steps.front()) : nullptr;
     if (space == nullptr || space->replacement != word_start) {
-      cannot_say(*json, "a GGUF file cannot say how this tokenizer splits text");
+      refuse(*json, "a GGUF file cannot express how this tokenizer splits text");
     }
     prepends = prepends || space->prepend != PrependScheme::never;
     replaces = true;
     if (space->prepend == PrependScheme::first) {
-      notes.emplace_back("the space before a text is put before the text behind a control token, too");
+      notes.emplace_back("a space is also prepended to the text after a control token");
     }
   }
-  if (!replaces) cannot_say(root, "its words do not begin with ▁, and it is not byte-level");
+  if (!replaces) refuse(root, "words do not begin with ▁, and the vocabulary is not byte-level");
   return prepends;
 }
 
@@ -192,7 +193,7 @@ class Exporter {
     if (const auto json = root.find("pre_tokenizer")) byte_level_ = read_pre_tokenizer(*json).byte_level;
     model_ = read_model(root, settings, byte_level_);
     if (!root["model"]["vocab"].raw().IsObject()) {
-      cannot_say(root["model"], "unigram vocabularies are not supported in GGUF files");
+      refuse(root["model"], "unigram vocabularies are not supported in GGUF files");
     }
   }
 
@@ -254,15 +255,15 @@ class Exporter {
 
   void fill_merges(GgufVocabulary& vocabulary) const {
     for_each_merge([&](std::string_view left, std::string_view right) {
-      // No byte is written as a space, so such a merge never happens; and a GGUF file could not hold it.
+      // No byte is written as a space, so such a merge never applies, and GGUF could not store it.
       const bool spaced =
           left.find(' ') != std::string_view::npos || right.find(' ') != std::string_view::npos;
       if (!spaced) vocabulary.merges.push_back(fmt::format("{} {}", left, right));
     });
   }
 
-  // sentencepiece joins whatever gives the piece of the best score. Hugging Face lists these merges in that
-  // order, so the place of a piece's first merge serves as its score.
+  // sentencepiece applies the merge whose result has the best score. Hugging Face lists merges in that order,
+  // so the position of a piece's first merge serves as its score.
   void fill_scores(GgufVocabulary& vocabulary) const {
     std::unordered_map<std::string_view, std::size_t> ids;
     for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id) ids.try_emplace(vocabulary.tokens[id], id);
@@ -291,7 +292,7 @@ class Exporter {
   JsonModel model_;
 };
 
-// What the original puts around a text, said as GGUF does.
+// The begin and end tokens of the original in GGUF's terms.
 void fill_special(ExportedVocabulary& to, const Tokenizer& original) {
   GgufVocabulary& vocabulary = to.vocabulary;
   vocabulary.bos = original.bos();
@@ -301,7 +302,7 @@ void fill_special(ExportedVocabulary& to, const Tokenizer& original) {
     vocabulary.other_end_tokens.push_back(ends[i]);
   }
   const std::vector<TokenId> both = original.add_special({});
-  TokenId text = 0;  // any that is not put there anyway
+  TokenId text = 0;  // any token that is not added by add_special
   while (std::ranges::find(both, text) != both.end()) ++text;
   const std::vector<TokenId> around = original.add_special({text});
   const auto at = std::ranges::find(around, text);
@@ -314,8 +315,8 @@ void fill_special(ExportedVocabulary& to, const Tokenizer& original) {
                     (after.empty() || (after.size() == 1 && vocabulary.eos == after.front()));
   if (fits) return;
   fail(ErrorKind::unsupported,
-       fmt::format("{}: puts tokens around a text that are not its begin and end tokens", vocabulary.file),
-       {.why = "a GGUF file knows no others", .next = {}});
+       fmt::format("{}: surrounds text with tokens other than its begin and end tokens", vocabulary.file),
+       {.why = "a GGUF file can only name a begin and an end token", .next = {}});
 }
 
 }  // namespace
@@ -333,17 +334,17 @@ ExportedVocabulary export_vocabulary(const std::filesystem::path& model, int siz
   const std::unique_ptr<Tokenizer> exported = make_tokenizer(out.vocabulary);
   if (const auto difference = first_difference(*original, *exported)) {
     fail(ErrorKind::unsupported,
-         fmt::format("{}: as GGUF it would read {} differently", path.string(), quote(*difference)),
-         {.why = "the vocabulary of a GGUF file cannot say all that this tokenizer does",
-          .next = std::string(way_out)});
+         fmt::format("{}: as GGUF it would encode {} differently", path.string(), quote(*difference)),
+         {.why = "a GGUF vocabulary cannot express everything that this tokenizer does",
+          .next = std::string(alternatives)});
   }
   if (const auto text = first_control_difference(*original, *exported)) {
     out.notes.push_back(
-        fmt::format("a text with control tokens inside may be cut otherwise, for example {}", quote(*text)));
+        fmt::format("text with control tokens may be split differently, for example {}", quote(*text)));
   }
   for (const TokenId end : original->end_tokens()) {
     if (std::ranges::find(exported->end_tokens(), end) == exported->end_tokens().end()) {
-      out.notes.push_back(fmt::format("token {} no longer ends a reply: GGUF has room for three", end));
+      out.notes.push_back(fmt::format("token {} no longer ends a reply: GGUF stores three end tokens", end));
     }
   }
   return out;

@@ -1,5 +1,5 @@
 // An open-addressing map from 64-bit keys to 64-bit values: merges by token pair, trie edges by node and
-// byte. Half a million entries must load in tens of milliseconds, which node-based maps do not manage.
+// byte. Half a million entries must load in tens of milliseconds, which node-based maps cannot do.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ class FlatMap {
     }
   }
 
-  // The later value wins.
+  // Replaces an earlier value.
   void set(std::uint64_t key, std::uint64_t value) {
     if ((size_ + 1) * 2 > slots_.size()) grow();
     place(key, value);

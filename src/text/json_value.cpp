@@ -14,7 +14,7 @@ std::string_view kind_of(const rapidjson::Value& value) {
   switch (value.GetType()) {
     case rapidjson::kNullType: return "nothing";
     case rapidjson::kFalseType:
-    case rapidjson::kTrueType: return "a truth value";
+    case rapidjson::kTrueType: return "a boolean";
     case rapidjson::kObjectType: return "an object";
     case rapidjson::kArrayType: return "an array";
     case rapidjson::kStringType: return "a string";
@@ -24,10 +24,10 @@ std::string_view kind_of(const rapidjson::Value& value) {
 }
 
 // Real files nest a handful of levels and hold about two million values; every value costs memory.
-constexpr int deepest = 64;
+constexpr int max_depth = 64;
 constexpr std::size_t max_values = 6'000'000;
 
-// Passes the parser's events on to the document, and ends the parse at the limits.
+// Forwards the parser's events to the document and stops at the limits.
 class Limited {
  public:
   explicit Limited(rapidjson::Document& to) : to_(to) {}
@@ -48,8 +48,8 @@ class Limited {
   bool Key(const char* text, rapidjson::SizeType length, bool copy) {
     return counts() && to_.Key(text, length, copy);
   }
-  bool StartObject() { return counts() && ++depth_ <= deepest && to_.StartObject(); }
-  bool StartArray() { return counts() && ++depth_ <= deepest && to_.StartArray(); }
+  bool StartObject() { return counts() && ++depth_ <= max_depth && to_.StartObject(); }
+  bool StartArray() { return counts() && ++depth_ <= max_depth && to_.StartArray(); }
   bool EndObject(rapidjson::SizeType members) {
     --depth_;
     return to_.EndObject(members);
@@ -92,7 +92,7 @@ std::string_view JsonValue::text() const {
 }
 
 bool JsonValue::flag() const {
-  if (!value_->IsBool()) expected("a truth value");
+  if (!value_->IsBool()) expected("a boolean");
   return value_->GetBool();
 }
 
@@ -160,7 +160,7 @@ JsonDocument::JsonDocument(std::string text, std::string_view name) : name_(name
   document_.Populate(build);
   if (reader.HasParseError()) {
     const bool limit = reader.GetParseErrorCode() == rapidjson::kParseErrorTermination;
-    const std::string why = limit ? fmt::format("more than {} levels or {} values", deepest, max_values)
+    const std::string why = limit ? fmt::format("more than {} levels or {} values", max_depth, max_values)
                                   : rapidjson::GetParseError_En(reader.GetParseErrorCode());
     fail(ErrorKind::corrupt,
          fmt::format("{}: not acceptable JSON at offset {}: {}", name, reader.GetErrorOffset(), why));

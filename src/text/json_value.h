@@ -11,7 +11,7 @@
 
 namespace inferno {
 
-// A value and the words for where it stands ("tokenizer.json: model.vocab"). A view into a parsed document.
+// A value and its location for error messages ("tokenizer.json: model.vocab"). A view into a parsed document.
 class JsonValue {
  public:
   JsonValue(const rapidjson::Value& value, std::string where) : value_(&value), where_(std::move(where)) {}
@@ -19,7 +19,7 @@ class JsonValue {
   const rapidjson::Value& raw() const { return *value_; }
   const std::string& where() const { return where_; }
 
-  // Error{corrupt} when the value is not of the kind, or not there.
+  // Error{corrupt} if the value is missing or of another type.
   std::string_view text() const;
   bool flag() const;
   std::int64_t integer() const;
@@ -27,12 +27,12 @@ class JsonValue {
   const JsonValue& object() const;  // *this, checked
   const JsonValue& array() const;   // *this, checked
 
-  // Of an object; null counts as absent.
+  // Members of an object; null counts as absent.
   JsonValue operator[](const char* name) const;
   std::optional<JsonValue> find(const char* name) const;
   bool flag(const char* name, bool otherwise) const;
 
-  // Of an array.
+  // Elements of an array.
   std::size_t size() const;
   JsonValue operator[](std::size_t index) const;
 
@@ -44,8 +44,8 @@ class JsonValue {
 
 std::string_view text_of(const rapidjson::Value& string);
 
-// A document and the buffer it points into. Error{corrupt} with the offset when `text` is not JSON, or is
-// nested or long beyond reason.
+// A document and the buffer it points into. Error{corrupt} with the offset if `text` is not JSON, or
+// nested too deeply or too long.
 class JsonDocument {
  public:
   JsonDocument(std::string text, std::string_view name);

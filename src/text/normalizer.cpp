@@ -14,6 +14,9 @@
 namespace inferno {
 namespace {
 
+// Unicode normal forms use utf8proc's tables but not its sorting of combining marks, which is quadratic for a
+// text that consists of marks. Here marks are sorted in n log n, and text that cannot change is skipped.
+
 // No character below U+00A0 changes in any form; below U+0300 none changes in NFC.
 constexpr char32_t first_changing(UnicodeForm form) {
   return form == UnicodeForm::nfc ? 0x300 : 0xA0;
@@ -29,13 +32,13 @@ auto combining_class(utf8proc_int32_t code) {
 }
 
 void decompose(std::vector<utf8proc_int32_t>& codes, char32_t code, int options) {
-  constexpr utf8proc_ssize_t most = 32;  // U+FDFA becomes 18 characters
+  constexpr utf8proc_ssize_t max_codes = 32;  // U+FDFA becomes 18 characters
   const std::size_t before = codes.size();
-  codes.resize(before + most);
+  codes.resize(before + max_codes);
   int boundary = 0;
-  const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(code), codes.data() + before, most,
-                                             static_cast<utf8proc_option_t>(options), &boundary);
-  expects(count >= 0 && count <= most, "a character decomposes into at most 32");
+  const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(code), codes.data() + before,
+                                             max_codes, static_cast<utf8proc_option_t>(options), &boundary);
+  expects(count >= 0 && count <= max_codes, "a character decomposes into at most 32");
   codes.resize(before + static_cast<std::size_t>(count));
 }
 
@@ -84,7 +87,7 @@ std::string to_form(std::string_view text, UnicodeForm form) {
       ++at;
       continue;
     }
-    // A stretch without ASCII, and the one character before it, onto which its first mark may compose.
+    // A run without ASCII, and the character before it, with which its first mark may compose.
     std::size_t end = at;
     bool changes = false;
     while (end < text.size() && !is_ascii(text[end])) {
@@ -106,7 +109,7 @@ std::string to_form(std::string_view text, UnicodeForm form) {
 
 namespace {
 
-// A replacement may make a text longer, but a few bytes must not become gigabytes.
+// A replacement may lengthen a text, but a few bytes must not become gigabytes.
 constexpr std::size_t max_growth = 16;
 constexpr std::size_t always_allowed = 1 << 16;
 
@@ -154,7 +157,7 @@ class Apply {
       : text_(std::move(text)),
         scratch_(scratch),
         where_(where),
-        most_(text_.size() * max_growth + always_allowed) {}
+        max_bytes_(text_.size() * max_growth + always_allowed) {}
 
   void operator()(const normalize::ToForm& step) { text_ = to_form(text_, step.form); }
   void operator()(const normalize::Prepend& step) {
@@ -197,7 +200,7 @@ class Apply {
 
  private:
   void add(std::string& out, std::string_view more) const {
-    if (out.size() + more.size() > most_) {
+    if (out.size() + more.size() > max_bytes_) {
       fail(ErrorKind::unsupported,
            fmt::format("{}: a replacement makes the text more than {} times longer", where_, max_growth));
     }
@@ -207,7 +210,7 @@ class Apply {
   std::string text_;
   RegexScratch& scratch_;
   std::string_view where_;
-  std::size_t most_;
+  std::size_t max_bytes_;
 };
 
 }  // namespace

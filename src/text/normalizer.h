@@ -1,4 +1,5 @@
-// Text to the form the vocabulary was trained on: Unicode normal forms, replacements, prefixes.
+// Normalization: converts text to the form the vocabulary was trained on (Unicode normal forms, replacements,
+// prefixes).
 #pragma once
 
 #include <memory>
@@ -50,7 +51,7 @@ class Normalizer {
   explicit Normalizer(std::vector<NormalizerStep> steps, std::string where = "normalizer")
       : steps_(std::move(steps)), where_(std::move(where)) {}
   bool changes_nothing() const { return steps_.empty(); }
-  // Error{unsupported} when a step would blow the text up beyond reason.
+  // Error{unsupported} if a step would make the text unreasonably long.
   std::string apply(std::string_view text, RegexScratch& scratch) const;
 
  private:

@@ -65,7 +65,7 @@ class ModelSink final : public PieceSink {
   std::vector<TokenId>& out_;
 };
 
-// The parts of `ranges` inside `window`, counted from its beginning.
+// The parts of `ranges` inside `window`, relative to its beginning.
 Ranges inside(const Ranges& ranges, Range window) {
   Ranges found;
   auto at = std::ranges::upper_bound(ranges, window.begin, {}, &Range::end);
@@ -100,11 +100,11 @@ class Pipeline final : public Tokenizer {
   void encode_normalized(Encoding& to, std::string_view text, const Ranges& user, bool at_start) const;
 
   TokenizerParts parts_;
-  AddedTokenMatcher raw_;         // looked for in the text as it came
-  AddedTokenMatcher normalized_;  // looked for after normalization
+  AddedTokenMatcher raw_;         // matched in the original text
+  AddedTokenMatcher normalized_;  // matched in the normalized text
   std::unordered_map<std::string, TokenId> by_text_;
   std::vector<bool> is_special_;
-  int padded_ = 0;  // holes up to here
+  int padded_ = 0;  // ids from size() to here are holes
 };
 
 Pipeline::Pipeline(TokenizerParts parts) : parts_(std::move(parts)) {
@@ -121,7 +121,7 @@ Pipeline::Pipeline(TokenizerParts parts) : parts_(std::move(parts)) {
     }
     AddedToken changed = token;
     changed.content = parts_.normalizer.apply(token.content, scratch);
-    // Whether it is markup is a matter of what was written, not of the prefix a normalizer adds.
+    // Whether a token is markup depends on its original text, not on a prefix that the normalizer adds.
     changed.special = is_control(token);
     if (!changed.content.empty()) normalized.push_back(std::move(changed));
   }
@@ -171,8 +171,9 @@ void Pipeline::encode_text(Encoding& to, std::string_view text, const Ranges& us
     const Ranges all = user.empty() ? Ranges{} : Ranges{{.begin = 0, .end = changed.size()}};
     return encode_normalized(to, changed, all, at_start);
   }
-  // Origins do not survive normalization, so here the text is cut where they change. Only vocabularies that
-  // look for control tokens in normalized text pay for it with other tokens at those places.
+  // Origins do not survive normalization, so the text is split where they change. The tokens at those offsets
+  // may differ from the unsplit text's; this affects only vocabularies that match control tokens in
+  // normalized text.
   std::size_t done = 0;
   const auto encode_range = [&](std::size_t begin, std::size_t end, bool from_user) {
     if (begin == end) return;
@@ -213,7 +214,8 @@ std::vector<TokenId> Pipeline::add_special(std::vector<TokenId> ids) const {
 std::string_view Pipeline::bytes(TokenId token) const {
   if (token >= size() && token < padded_) return {};
   if (token < 0 || token >= size()) {
-    fail(ErrorKind::invalid_request, fmt::format("token {}: the vocabulary ends at {}", token, size() - 1));
+    fail(ErrorKind::invalid_request,
+         fmt::format("token {}: the largest id of the vocabulary is {}", token, size() - 1));
   }
   return parts_.bytes.text(token);
 }

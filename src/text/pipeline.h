@@ -1,5 +1,5 @@
-// A tokenizer put together from its parts. The loaders of tokenizer.json and of GGUF vocabularies differ only
-// in where they get the parts from.
+// A tokenizer assembled from its parts. The loaders of tokenizer.json and of GGUF vocabularies differ only in
+// where the parts come from.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ namespace inferno {
 
 namespace decode {
 
-struct ReadBytes {};     // from GPT-2's byte alphabet; a token outside it stands for itself
+struct ReadBytes {};     // from GPT-2's byte alphabet; a token outside it stays as it is
 struct ByteFallback {};  // <0x41> is a byte
 struct Replace {
   std::string pattern;
@@ -51,9 +51,9 @@ struct TokenizerParts {
   PreTokenizer pre_tokenizer;
   std::unique_ptr<SubwordModel> model;
   std::vector<AddedToken> added;
-  TokenTexts bytes;  // by id, as the decoder writes them
+  TokenTexts bytes;  // by id, as TokenDecoder writes them
   DecodeStyle style;
-  std::vector<TokenId> prefix;  // put before an encoded text by add_special
+  std::vector<TokenId> prefix;  // added before an encoded text by add_special
   std::vector<TokenId> suffix;
   std::optional<TokenId> bos;
   std::vector<TokenId> end_tokens;

@@ -16,11 +16,12 @@ bool is_of(CharacterKind kind, char32_t code) {
   return false;
 }
 
-// Gets the parts of a text in order, each marked as match or not, and emits pieces by the behaviour.
+// Receives the parts of a text in order, each marked as a match or not, and emits pieces according to the
+// behaviour.
 template <typename Emit>
-class Cutter {
+class Splitter {
  public:
-  Cutter(SplitBehavior behavior, bool invert, Emit emit)
+  Splitter(SplitBehavior behavior, bool invert, Emit emit)
       : behavior_(behavior), invert_(invert), emit_(emit) {}
 
   void add(std::size_t begin, std::size_t end, bool is_match) {
@@ -61,8 +62,8 @@ class Cutter {
 
 }  // namespace
 
-// One text on its way through the steps. A step that changes the text keeps the new one alive while the
-// later steps, which are called from it, look at it.
+// One text passing through the steps. A step that changes the text owns the new text while it calls the later
+// steps.
 class PreTokenizerRun {
  public:
   PreTokenizerRun(const PreTokenizer& owner, RegexScratch& scratch, PieceSink& sink)
@@ -80,55 +81,55 @@ class PreTokenizerRun {
     sink_.take(piece);
   }
 
-  auto cutter(SplitBehavior behavior, bool invert, Piece piece, std::size_t step) {
-    return Cutter(behavior, invert, [this, piece, step](std::size_t begin, std::size_t end) {
+  auto splitter(SplitBehavior behavior, bool invert, Piece piece, std::size_t step) {
+    return Splitter(behavior, invert, [this, piece, step](std::size_t begin, std::size_t end) {
       run({.text = piece.text.substr(begin, end - begin), .at_start = piece.at_start && begin == 0},
           step + 1);
     });
   }
 
   void apply(const pretokenize::ByPattern& split, Piece piece, std::size_t step) {
-    auto cut = cutter(split.behavior, split.invert, piece, step);
+    auto pieces = splitter(split.behavior, split.invert, piece, step);
     RegexScan scan(*split.pattern, piece.text, scratch_);
     std::size_t done = 0;
     while (const auto match = scan.next()) {
-      cut.add(done, match->begin, false);
-      cut.add(match->begin, match->end, true);
+      pieces.add(done, match->begin, false);
+      pieces.add(match->begin, match->end, true);
       done = match->end;
     }
-    cut.add(done, piece.text.size(), false);
-    cut.finish();
+    pieces.add(done, piece.text.size(), false);
+    pieces.finish();
   }
 
   void apply(const pretokenize::ByText& split, Piece piece, std::size_t step) {
-    auto cut = cutter(split.behavior, split.invert, piece, step);
+    auto pieces = splitter(split.behavior, split.invert, piece, step);
     std::size_t done = 0;
     std::size_t at = piece.text.find(split.text);
     while (at != std::string_view::npos) {
-      cut.add(done, at, false);
+      pieces.add(done, at, false);
       done = at + split.text.size();
-      cut.add(at, done, true);
+      pieces.add(at, done, true);
       at = piece.text.find(split.text, done);
     }
-    cut.add(done, piece.text.size(), false);
-    cut.finish();
+    pieces.add(done, piece.text.size(), false);
+    pieces.finish();
   }
 
   void apply(const pretokenize::ByCharacter& split, Piece piece, std::size_t step) {
-    auto cut = cutter(split.behavior, false, piece, step);
+    auto pieces = splitter(split.behavior, false, piece, step);
     std::size_t done = 0;
     for (std::size_t at = 0; at < piece.text.size();) {
       const utf8::Character character = utf8::decode(piece.text, at);
       const std::size_t next = at + static_cast<std::size_t>(character.length);
       if (is_of(split.kind, character.code)) {
-        cut.add(done, at, false);
-        cut.add(at, next, true);
+        pieces.add(done, at, false);
+        pieces.add(at, next, true);
         done = next;
       }
       at = next;
     }
-    cut.add(done, piece.text.size(), false);
-    cut.finish();
+    pieces.add(done, piece.text.size(), false);
+    pieces.finish();
   }
 
   void apply(const pretokenize::AddPrefixSpace&, Piece piece, std::size_t step) {

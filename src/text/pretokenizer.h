@@ -1,4 +1,4 @@
-// Cuts text into the pieces within which tokens are formed: the pre_tokenizer of a tokenizer.json.
+// Splits text into the pieces within which tokens are formed: the pre_tokenizer of a tokenizer.json.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace inferno {
 inline constexpr std::string_view gpt2_pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-// What becomes of the parts a pattern matches.
+// What happens to the parts that a pattern matches.
 enum class SplitBehavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 enum class CharacterKind { numeric, punctuation, white_space };
 enum class PrependScheme { always, first, never };
@@ -25,7 +25,7 @@ namespace pretokenize {
 struct ByPattern {
   std::shared_ptr<const Regex> pattern;
   SplitBehavior behavior = SplitBehavior::isolated;
-  bool invert = false;  // the pattern describes the pieces instead of what lies between them
+  bool invert = false;  // the pattern describes the pieces instead of the separators
 };
 struct ByText {
   std::string text;
@@ -37,9 +37,9 @@ struct ByCharacter {
   SplitBehavior behavior = SplitBehavior::isolated;
 };
 struct AddPrefixSpace {};  // unless the piece begins with one
-struct WriteBytes {};      // into GPT-2's byte alphabet, where a later step works on that
+struct WriteBytes {};      // into GPT-2's byte alphabet, if a later step works on it
 struct Metaspace {
-  std::string replacement;  // of a space: "▁"
+  std::string replacement;  // replaces a space: "▁"
   PrependScheme prepend = PrependScheme::always;
   bool split = true;
 };
@@ -58,7 +58,7 @@ class PieceSink {
 
 struct Piece {
   std::string_view text;
-  bool at_start = false;  // of the whole text
+  bool at_start = false;  // the piece begins the whole text
 };
 
 class PreTokenizer {

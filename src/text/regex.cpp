@@ -16,8 +16,9 @@
 namespace inferno {
 namespace {
 
-// Far above what honest patterns need, yet well under a second. Machine code counts alternatives and groups
-// tried, the interpreter every step back, of which a megabyte of one letter needs a million.
+// Far above what ordinary patterns need, yet well under a second. Compiled code counts the alternatives and
+// groups it tries; the interpreter counts every backtracking step, and a megabyte of one letter needs a
+// million.
 constexpr std::uint32_t compiled_match_limit = 1'000'000;
 constexpr std::uint32_t interpreted_match_limit = 20'000'000;
 constexpr std::uint32_t heap_limit_kib = 64 * 1024;
@@ -61,8 +62,8 @@ bool RegexScratch::has_time() {
   if (++matches_ % matches_between_checks != 0) return true;
   const auto allowed = time_to_start_with + time_per_byte * static_cast<std::int64_t>(budget_bytes_);
   if (std::chrono::steady_clock::now() - started_ < allowed) return true;
-  // The clock on the wall also runs while this thread is stopped; only its own time counts against it. The
-  // thread may have done other work before, so its clock starts again here.
+  // The wall clock also runs while this thread is descheduled, so CPU time decides. The thread may have done
+  // other work before, so its CPU time is counted from here.
   const auto used = thread_time();
   if (thread_started_ == std::chrono::nanoseconds::zero()) thread_started_ = used;
   return used - thread_started_ <= allowed;
@@ -88,13 +89,13 @@ Regex::Regex(std::string_view pattern, std::string_view where) : pattern_(patter
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
   int error = 0;
   PCRE2_SIZE offset = 0;
-  // Oniguruma's ^ and $ always stand at lines.
+  // Oniguruma's ^ and $ always match at line boundaries.
   constexpr std::uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
   code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(), options,
                             &error, &offset, context.get()));
   if (!code_) {
     fail(ErrorKind::corrupt,
-         fmt::format("{}: pattern {} is wrong near {}: {}", where, quote(pattern_),
+         fmt::format("{}: pattern {} is invalid near {}: {}", where, quote(pattern_),
                      quote(std::string_view(translated).substr(offset)), message_of(error)));
   }
   compiled_ = pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE) == 0;
@@ -124,7 +125,7 @@ std::optional<Match> RegexScan::search(std::size_t from) {
   if (found == PCRE2_ERROR_NOMEMORY) throw std::bad_alloc();
   if (found < 0) regex_.give_up();
   const PCRE2_SIZE* offsets = pcre2_get_ovector_pointer(scratch_.data_);
-  // \K inside a lookahead can set the start behind the end.
+  // \K inside a lookahead can set the start after the end.
   if (offsets[0] > offsets[1]) return Match{.begin = offsets[1], .end = offsets[1]};
   return Match{.begin = offsets[0], .end = offsets[1]};
 }
@@ -134,7 +135,7 @@ std::optional<Match> RegexScan::next() {
     const auto match = search(from_);
     if (!match) return std::nullopt;
     const bool repeats = match->begin == match->end && last_end_ == match->end;
-    // An empty match right behind the last one would be found for ever.
+    // An empty match right after the previous match would be found forever.
     if (!repeats && (!last_end_ || match->begin >= *last_end_)) {
       from_ = match->end;
       last_end_ = match->end;
@@ -157,7 +158,7 @@ constexpr std::string_view not_space_class =
 constexpr std::string_view word_class = "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{24B6}-\\x{24E9}";
 constexpr std::string_view hex_class = "0-9a-fA-F";
 
-// Long names of general categories, which PCRE2 knows only by their letters.
+// Long names of general categories, which PCRE2 knows only by their abbreviations.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 37> categories{{
     {"letter", "L"},
     {"uppercaseletter", "Lu"},
@@ -226,6 +227,7 @@ std::string property_name(std::string_view name) {
   return std::string(name);
 }
 
+// Translates Oniguruma's dialect to PCRE2's.
 class Translation {
  public:
   explicit Translation(std::string_view pattern) : in_(pattern) {}
@@ -259,7 +261,7 @@ class Translation {
          fmt::format("pattern {}: {} at offset {} is not supported", quote(in_), what, at_));
   }
 
-  // In Ruby's dialect (?m) lets the dot match line ends, which PCRE2 spells (?s).
+  // In Ruby's dialect (?m) lets the dot match line ends; in PCRE2 that is (?s).
   void group() {
     out_.push_back(in_[at_++]);
     if (at_ + 1 >= in_.size() || in_[at_] != '?') return;
@@ -285,7 +287,7 @@ class Translation {
     ++at_;
   }
 
-  // {n,m}. Behind it `+` repeats the whole instead of making it possessive, and `?` behind {n} makes it
+  // {n,m}. A `+` after it repeats the whole instead of making it possessive, and a `?` after {n} makes it
   // optional; {,m} begins at 0.
   void interval() {
     std::size_t end = at_ + 1;
@@ -294,24 +296,25 @@ class Translation {
       while (end < in_.size() && in_[end] >= '0' && in_[end] <= '9') ++end;
       return in_.substr(begin, end - begin);
     };
-    const std::string_view least = digits();
+    const std::string_view minimum = digits();
     const bool comma = end < in_.size() && in_[end] == ',';
     if (comma) ++end;
-    const std::string_view most = comma ? digits() : std::string_view{};
-    if (end >= in_.size() || in_[end] != '}' || (least.empty() && most.empty())) return literal('{');
-    const std::string count = fmt::format("{{{}{}{}}}", least.empty() ? "0" : least, comma ? "," : "", most);
+    const std::string_view maximum = comma ? digits() : std::string_view{};
+    if (end >= in_.size() || in_[end] != '}' || (minimum.empty() && maximum.empty())) return literal('{');
+    const std::string count =
+        fmt::format("{{{}{}{}}}", minimum.empty() ? "0" : minimum, comma ? "," : "", maximum);
     at_ = end + 1;
-    const char behind = at_ < in_.size() ? in_[at_] : '\0';
-    if (behind != '+' && (behind != '?' || comma)) {
+    const char following = at_ < in_.size() ? in_[at_] : '\0';
+    if (following != '+' && (following != '?' || comma)) {
       out_ += count;
       return;
     }
     out_.insert(atom_, "(?:");
-    out_ += fmt::format("{}){}", count, behind);
+    out_ += fmt::format("{}){}", count, following);
     ++at_;
   }
 
-  // From '[' to its ']'. A nested class is a union, so its brackets can go.
+  // From '[' to the matching ']'. A nested class is a union, so its brackets are dropped.
   void class_body() {
     ++depth_;
     const bool nested = depth_ > 1;
@@ -415,7 +418,7 @@ class Translation {
     const std::size_t end = in_.substr(at_).starts_with(std::string{'\\', letter, '{'})
                                 ? in_.find('}', at_)
                                 : std::string_view::npos;
-    if (end == std::string_view::npos) {  // \pL, or broken: PCRE2 tells
+    if (end == std::string_view::npos) {  // \pL, or malformed, which PCRE2 reports
       out_ += in_.substr(at_, 2);
       at_ += 2;
       return;
@@ -429,8 +432,8 @@ class Translation {
 
   std::string_view in_;
   std::size_t at_ = 0;
-  int depth_ = 0;                    // of classes inside each other
-  std::size_t atom_ = 0;             // where in out_ the thing begins that a quantifier would repeat
+  int depth_ = 0;                    // nested classes
+  std::size_t atom_ = 0;             // where in out_ the atom begins that a quantifier would repeat
   std::vector<std::size_t> groups_;  // where in out_ the open groups begin
   std::string out_;
 };

@@ -106,8 +106,8 @@ TEST(Regex, RefusesWhatItCannotTranslate) {
 
 TEST(Regex, NamesWhatIsWrongInAPattern) {
   EXPECT_THAT(refusal("(a", ErrorKind::corrupt),
-              HasSubstr("the field: pattern \"(a\" is wrong near \"\": missing"));
-  EXPECT_THAT(refusal("a{2,1}", ErrorKind::corrupt), HasSubstr("wrong"));
+              HasSubstr("the field: pattern \"(a\" is invalid near \"\": missing"));
+  EXPECT_THAT(refusal("a{2,1}", ErrorKind::corrupt), HasSubstr("invalid"));
   EXPECT_THAT(refusal("\\p{Klingon}", ErrorKind::corrupt), HasSubstr("unknown property"));
 }
 

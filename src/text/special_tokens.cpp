@@ -61,7 +61,7 @@ void read_added_tokens_decoder(SpecialTokenSettings& to, const JsonValue& json) 
   }
 }
 
-// An id or a list of them.
+// An id or a list of ids.
 void read_end_ids(SpecialTokenSettings& to, const JsonValue& json) {
   const auto ids = json.find("eos_token_id");
   if (!ids) return;

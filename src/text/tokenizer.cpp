@@ -1,4 +1,4 @@
-// What every tokenizer does the same way: the three kinds of encoding, and decoding, at once or as a stream.
+// What all tokenizers share: the three kinds of encoding, and decoding, at once or as a stream.
 #include "text/tokenizer.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace inferno {
 namespace {
 
-// Appends what `token` adds to a text; `style` loses the leading spaces that were dropped here.
+// Appends the bytes of one token; subtracts the spaces dropped here from `style`.
 void append_token(std::string& to, std::string_view bytes, DecodeStyle& style, bool first) {
   if (first && style.first_token_without_spaces) {
     std::copy_if(bytes.begin(), bytes.end(), std::back_inserter(to), [](char c) { return c != ' '; });

@@ -14,7 +14,7 @@
 
 namespace inferno {
 
-// Where a stretch of a prompt came from. Only trusted text may name a control token.
+// Where a part of a prompt came from. Only trusted text may contain control tokens.
 enum class Origin { trusted, user };
 
 struct TextSpan {
@@ -24,10 +24,10 @@ struct TextSpan {
 
 enum class SpecialTokens { keep, skip };
 
-// How the pieces of a text join.
+// How decoded tokens are joined.
 struct DecodeStyle {
   int leading_spaces_to_drop = 0;           // at the beginning of the whole text
-  bool first_token_without_spaces = false;  // the space that stands for "a word begins" is not text there
+  bool first_token_without_spaces = false;  // drop its spaces, which only mark the beginning of a word
   utf8::Replacement replacement = utf8::Replacement::per_character;
 };
 
@@ -36,26 +36,26 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // The spans are one text: words form across their borders. A control token is recognised only where it
-  // lies in trusted spans, so that what a user typed cannot forge one. "Control" are the special tokens and
-  // other added tokens that look like markup (<tool_call>, [INST]); added tokens that are plain text, such
-  // as runs of spaces, are recognised everywhere.
+  // The spans are one text: words form across their boundaries. A control token is recognised only inside
+  // trusted spans, so that a user cannot forge one. Control tokens are the special tokens and other added
+  // tokens that look like markup (<tool_call>, [INST]); added tokens that are plain text, such as runs of
+  // spaces, are recognised everywhere.
   virtual std::vector<TokenId> encode_spans(std::span<const TextSpan> spans) const = 0;
 
-  // What a user wrote: control tokens are ordinary characters.
+  // Encodes a user's text: control tokens are ordinary characters.
   std::vector<TokenId> encode(std::string_view text) const;
-  // What a template rendered: added tokens are recognised as Hugging Face does.
+  // Encodes the output of a template: added tokens are recognised, as in Hugging Face's tokenizers.
   std::vector<TokenId> encode_prompt(std::string_view rendered_template) const;
   // encode_prompt, then add_special: Hugging Face's default call.
   std::vector<TokenId> encode_with_special(std::string_view text) const;
-  // What the post-processor puts around an encoded text (BOS, EOS); often nothing.
+  // Adds the tokens of the post-processor (BOS, EOS); often none.
   virtual std::vector<TokenId> add_special(std::vector<TokenId> ids) const = 0;
 
-  // Valid UTF-8 always. Error{invalid_request} for an id outside the vocabulary.
+  // Always valid UTF-8. Error{invalid_request} for an id outside the vocabulary.
   std::string decode(std::span<const TokenId> ids, SpecialTokens special = SpecialTokens::keep) const;
 
-  // What a token adds to the text; may end inside a UTF-8 character. Empty for ids in a hole of the
-  // vocabulary, Error{invalid_request} for ids outside it.
+  // The bytes a token adds to the text; may end inside a UTF-8 character. Empty for unused ids,
+  // Error{invalid_request} for ids outside the vocabulary.
   virtual std::string_view bytes(TokenId token) const = 0;
   virtual DecodeStyle decode_style() const { return {}; }
 
@@ -64,24 +64,24 @@ class Tokenizer {
   virtual std::optional<TokenId> special(std::string_view text) const = 0;
   // One more than the largest id.
   virtual int size() const = 0;
-  // From now on ids below `vocab` that are not among the tokenizer's own are holes: models often have more
-  // rows than there are tokens, and may draw one of them.
+  // From now on, ids from size() to `vocab` are unused ids with empty text: models often have more output
+  // rows than the tokenizer has tokens, and may sample one of those rows.
   virtual void pad_to(int vocab) = 0;
   virtual std::optional<TokenId> bos() const = 0;
-  // Every token that ends a reply, the main one first; empty when the files name none.
+  // Every token that ends a reply, the main one first; empty if the files name none.
   virtual std::span<const TokenId> end_tokens() const = 0;
 };
 
-// From a model directory (tokenizer.json, and tokenizer_config.json, special_tokens_map.json,
-// generation_config.json where present) or from a tokenizer.json alone. Error{not_found} when there is none,
-// Error{corrupt} when a file contradicts itself, Error{unsupported} naming a component we do not have.
+// Loads a model directory (tokenizer.json and, if present, tokenizer_config.json, special_tokens_map.json and
+// generation_config.json) or a tokenizer.json alone. Error{not_found} if there is none, Error{corrupt} if a
+// file contradicts itself, Error{unsupported} with the name of an unknown component.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& model);
 
-// The same from the text of a tokenizer.json; `name` stands in error messages.
+// The same from the text of a tokenizer.json; `name` is used in error messages.
 std::unique_ptr<Tokenizer> parse_tokenizer(std::string tokenizer_json, std::string_view name);
 
-// Joins tokens into text, holding back an unfinished UTF-8 character until it is complete or cannot be any
-// more. The pieces together are exactly Tokenizer::decode of all tokens.
+// Decodes a stream of tokens. Holds back an unfinished UTF-8 character until it is complete or known to be
+// invalid. The concatenated pieces equal Tokenizer::decode() of all tokens.
 class Detokenizer {
  public:
   explicit Detokenizer(const Tokenizer& tokenizer, SpecialTokens special = SpecialTokens::keep)
@@ -92,9 +92,9 @@ class Detokenizer {
  private:
   const Tokenizer& tokenizer_;
   SpecialTokens special_;
-  DecodeStyle style_;  // counts down the spaces still to be dropped
+  DecodeStyle style_;  // with the number of spaces still to be dropped
   bool first_token_ = true;
-  std::string held_;  // bytes of a character that may still be completed
+  std::string held_;  // bytes of an unfinished character
 };
 
 }  // namespace inferno

@@ -20,7 +20,7 @@ namespace {
 
 using Pattern = std::string_view;
 
-// Each list is what the pre_tokenizer of the model's tokenizer.json splits by.
+// Each list holds the patterns of the pre_tokenizer in the model's tokenizer.json.
 constexpr std::array<Pattern, 1> gpt2 = {gpt2_pattern};
 constexpr std::array<Pattern, 1> llama3 = {
     R"~((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[)~"
@@ -147,8 +147,8 @@ const GgufSplit& find_split(std::string_view name, std::string_view file) {
   std::vector<std::string_view> known;
   for (const GgufSplit& split : splits) known.push_back(split.name);
   fail(ErrorKind::unsupported, fmt::format("{}: tokenizer.ggml.pre {} is not supported", file, quote(name)),
-       {.why = fmt::format("known are {}", fmt::join(known, ", ")),
-        .next = "use the model's tokenizer.json, which says itself how to split"});
+       {.why = fmt::format("known names: {}", fmt::join(known, ", ")),
+        .next = "use the model's tokenizer.json, which contains its split patterns"});
 }
 
 const GgufSplit* find_split_by_patterns(std::span<const std::string> patterns, bool nfc, bool ignore_merges) {
@@ -164,8 +164,8 @@ const GgufSplit* find_split_by_patterns(std::span<const std::string> patterns, b
 namespace {
 
 constexpr std::string_view word_start = "▁";
-constexpr std::size_t longest_spm_piece = 256;  // every way to cut a piece in two is tried
-constexpr std::size_t max_text = 256 << 20;     // bytes of all tokens; real ones have three megabytes
+constexpr std::size_t longest_spm_piece = 256;  // every split of a piece in two is tried
+constexpr std::size_t max_text = 256 << 20;     // bytes of all tokens; real vocabularies have about 3 MB
 
 GgufTokenType type_of(const GgufVocabulary& vocabulary, std::size_t index) {
   if (vocabulary.token_types.empty()) return GgufTokenType::normal;
@@ -211,7 +211,7 @@ void check(const GgufVocabulary& vocabulary) {
   check_id(vocabulary, vocabulary.unknown, "unknown_token_id");
 }
 
-// Converters fill vocabularies up to the size of the embedding with these.
+// Converters pad vocabularies to the size of the embedding with these.
 bool is_padding(std::string_view text) {
   if (!text.starts_with("[PAD") || !text.ends_with(']')) return false;
   const std::string_view digits = text.substr(4, text.size() - 5);
@@ -236,14 +236,14 @@ std::vector<AddedToken> added_tokens(const GgufVocabulary& vocabulary) {
   return added;
 }
 
-// What text may become by merging: not what only a template may write.
+// Whether merging text may yield this token; control tokens come from templates only.
 bool is_ordinary(const GgufVocabulary& vocabulary, std::size_t index) {
   const GgufTokenType type = type_of(vocabulary, index);
   if (type == GgufTokenType::user_defined) return !is_control({.content = vocabulary.tokens[index]});
   return type == GgufTokenType::normal || type == GgufTokenType::byte;
 }
 
-// Pieces as the model looks them up; texts that occur twice keep their first id, as llama.cpp's map does.
+// Pieces as the model looks them up. Of duplicate texts the first id counts, as in llama.cpp.
 Vocabulary ordinary_pieces(const GgufVocabulary& vocabulary, bool byte_level) {
   Vocabulary pieces(static_cast<int>(vocabulary.tokens.size()), vocabulary.tokens.size());
   std::string bytes;
@@ -262,7 +262,7 @@ MergeTable listed_merges(const GgufVocabulary& vocabulary, const Vocabulary& pie
   std::string right;
   for (std::size_t rank = 0; rank < vocabulary.merges.size(); ++rank) {
     const std::string_view both = vocabulary.merges[rank];
-    // A piece may itself begin with a space in files of odd origin; the separator is the first one behind it.
+    // In some files a piece begins with a space; the separator is the first space after it.
     const std::size_t space = both.find(' ', 1);
     if (space == std::string_view::npos || space + 1 == both.size()) {
       fail(ErrorKind::corrupt, fmt::format("{}: tokenizer.ggml.merges[{}]: expected two pieces, found {}",
@@ -270,10 +270,10 @@ MergeTable listed_merges(const GgufVocabulary& vocabulary, const Vocabulary& pie
     }
     const bool readable = byte_alphabet::read(left, both.substr(0, space)) &&
                           byte_alphabet::read(right, both.substr(space + 1));
-    if (!readable) continue;  // bytes never look like this
+    if (!readable) continue;  // not in the byte alphabet: can never apply
     loader.add(left, right, static_cast<std::uint32_t>(rank));
   }
-  // llama.cpp's converters keep merges whose pieces were renamed; without all three nothing can merge.
+  // llama.cpp's converters keep merges whose pieces were renamed; such merges can never apply.
   loader.finish();
   return merges;
 }
@@ -285,8 +285,8 @@ struct DerivedMerge {
   TokenId right;
 };
 
-// sentencepiece has no list of merges: any two pieces join when the result is a piece, the best score first.
-// Hugging Face turns that into a list in exactly this order.
+// sentencepiece has no list of merges: two pieces merge if the result is a piece, best score first. Hugging
+// Face converts that to a list in this order.
 std::vector<DerivedMerge> derived_merges(const GgufVocabulary& vocabulary, const Vocabulary& pieces) {
   std::vector<DerivedMerge> merges;
   for (std::size_t i = 0; i < vocabulary.tokens.size(); ++i) {
@@ -368,8 +368,8 @@ TokenizerParts sentencepiece_parts(const GgufVocabulary& vocabulary) {
   return parts;
 }
 
-// GGUF has one end token of its own; the others are known by name. Harmony's <|end|> only ends a message,
-// a reply goes on behind it.
+// GGUF has one key for the end token; others are known by name. Harmony's <|end|> ends a message, not the
+// reply.
 std::vector<TokenId> end_tokens(const GgufVocabulary& vocabulary, const std::vector<AddedToken>& added) {
   constexpr std::array<std::string_view, 10> names = {
       "<|eot_id|>",    "<|im_end|>",      "<|return|>",    "<|call|>", "<|eom_id|>",
@@ -405,7 +405,7 @@ std::unique_ptr<Tokenizer> make_tokenizer(GgufVocabulary vocabulary) {
     fail(
         ErrorKind::unsupported,
         fmt::format("{}: tokenizer.ggml.model {} is not supported", vocabulary.file, quote(vocabulary.model)),
-        {.why = "known are gpt2 (byte-level BPE) and llama (sentencepiece)", .next = {}});
+        {.why = "supported: gpt2 (byte-level BPE) and llama (sentencepiece)", .next = {}});
   }
   parts.added = added_tokens(vocabulary);
   for (const TokenId id : vocabulary.other_end_tokens) check_id(vocabulary, id, "eot_token_id");

@@ -28,7 +28,7 @@ enum class GgufTokenType : std::int32_t {
 struct GgufVocabulary {
   std::string file = {};   // for error messages
   std::string model = {};  // tokenizer.ggml.model: gpt2, llama, t5
-  std::string pre;         // tokenizer.ggml.pre: which split pattern = {}; empty when absent
+  std::string pre = {};    // tokenizer.ggml.pre: the name of the split pattern; empty if absent
   std::vector<std::string> tokens = {};
   std::vector<float> scores = {};              // empty, or one per token
   std::vector<std::int32_t> token_types = {};  // empty, or one per token
@@ -42,24 +42,23 @@ struct GgufVocabulary {
   std::optional<bool> add_space_prefix = {};
 };
 
-// A tokenizer with the results that the model's tokenizer.json would give. Error{corrupt},
-// Error{unsupported}.
+// A tokenizer that gives the same results as the model's tokenizer.json. Error{corrupt}, Error{unsupported}.
 std::unique_ptr<Tokenizer> make_tokenizer(GgufVocabulary vocabulary);
 
 // tokenizer.ggml.pre names a way of splitting text. GGUF stores only the name; this is what it means.
 struct GgufSplit {
   std::string_view name;
-  std::span<const std::string_view> patterns;  // applied one after the other, matches stay whole
+  std::span<const std::string_view> patterns;  // applied one after the other; matches are not split further
   bool ignore_merges = false;
-  bool add_bos = false;  // unless the file says otherwise
-  bool nfc = false;      // the original's tokenizer.json normalizes first
+  bool add_bos = false;  // default if the file has no add_bos_token
+  bool nfc = false;      // the model's tokenizer.json normalizes to NFC
 };
 
-// Error{unsupported} listing the known names when `name` is none of them. An empty name is "default".
+// Error{unsupported} with the known names if `name` is unknown. An empty name means "default".
 const GgufSplit& find_split(std::string_view name, std::string_view file);
 
-// The other direction: an entry with exactly these patterns, if possible one that agrees about merges, too.
-// Null when there is none.
+// The inverse: an entry with exactly these patterns, preferably with the same `ignore_merges`; null if there
+// is none.
 const GgufSplit* find_split_by_patterns(std::span<const std::string> patterns, bool nfc, bool ignore_merges);
 
 }  // namespace inferno

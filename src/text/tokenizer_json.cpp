@@ -16,7 +16,7 @@
 namespace inferno {
 namespace {
 
-constexpr int deepest_sequence = 8;
+constexpr int max_sequence_depth = 8;
 
 [[noreturn]] void unknown_type(const JsonValue& json, std::string_view type) {
   fail(ErrorKind::unsupported,
@@ -24,9 +24,9 @@ constexpr int deepest_sequence = 8;
 }
 
 void check_depth(const JsonValue& json, int depth) {
-  if (depth > deepest_sequence) {
+  if (depth > max_sequence_depth) {
     fail(ErrorKind::unsupported,
-         fmt::format("{}: more than {} sequences inside each other", json.where(), deepest_sequence));
+         fmt::format("{}: sequences nested more than {} levels deep", json.where(), max_sequence_depth));
   }
 }
 
@@ -34,7 +34,7 @@ bool is_one_character(std::string_view text) {
   return !text.empty() && utf8::decode(text, 0).length == static_cast<int>(text.size());
 }
 
-// What Metaspace writes for a space.
+// The character that Metaspace writes for a space.
 std::string read_replacement(const JsonValue& json) {
   const JsonValue value = json["replacement"];
   if (!is_one_character(value.text())) {
@@ -124,7 +124,7 @@ PrependScheme read_prepend_scheme(const JsonValue& json) {
 
 void add_byte_level(SplitSteps& to, const JsonValue& json) {
   if (to.byte_level)
-    fail(ErrorKind::unsupported, fmt::format("{}: ByteLevel for the second time", json.where()));
+    fail(ErrorKind::unsupported, fmt::format("{}: a second ByteLevel is not supported", json.where()));
   if (json.flag("add_prefix_space", true)) to.steps.emplace_back(pretokenize::AddPrefixSpace{});
   if (json.flag("use_regex", true)) {
     to.steps.emplace_back(
@@ -179,7 +179,8 @@ void add_pre_tokenizer(SplitSteps& to, const JsonValue& json, int depth) {
   }
 }
 
-// What follows Fuse sees the whole text at once. We only join token by token, so it must not matter.
+// Steps after Fuse apply to the whole text. We decode token by token, so only steps for which that makes no
+// difference are accepted.
 void add_strip(TokenDecoder& to, const JsonValue& json, bool fused) {
   const auto count = [&](const char* name) {
     const std::int64_t value = json[name].integer();
@@ -197,7 +198,7 @@ void add_strip(TokenDecoder& to, const JsonValue& json, bool fused) {
     to.style.leading_spaces_to_drop += strip.start;
   } else {
     fail(ErrorKind::unsupported,
-         fmt::format("{}: Strip behind Fuse is supported for spaces at the start", json.where()));
+         fmt::format("{}: Strip after Fuse is supported for leading spaces only", json.where()));
   }
 }
 
@@ -214,8 +215,9 @@ void add_decoder(TokenDecoder& to, const JsonValue& json, bool& fused, int depth
   } else if (type == "Replace") {
     const Pattern pattern = read_pattern(json["pattern"]);
     if (pattern.regex || (fused && !is_one_character(pattern.text))) {
-      fail(ErrorKind::unsupported,
-           fmt::format("{}: Replace in a decoder is supported for text before Fuse", json.where()));
+      fail(
+          ErrorKind::unsupported,
+          fmt::format("{}: Replace in a decoder is supported for plain text before Fuse only", json.where()));
     }
     if (!pattern.text.empty())
       to.steps.emplace_back(decode::Replace{pattern.text, std::string(json["content"].text())});
@@ -233,15 +235,15 @@ void add_decoder(TokenDecoder& to, const JsonValue& json, bool& fused, int depth
   }
 }
 
-// "<s>" in special_tokens, which gives its ids.
+// Looks a name such as "<s>" up in special_tokens, which holds its ids.
 void add_special_ids(std::vector<TokenId>& to, const JsonValue& json, const JsonValue& name) {
   const JsonValue ids = json["special_tokens"].object()[std::string(name.text()).c_str()]["ids"];
   for (std::size_t i = 0; i < ids.size(); ++i) to.push_back(read_token_id(ids[i]));
 }
 
-SpecialAround read_template(const JsonValue& json) {
-  SpecialAround around;
-  around.decides = true;
+SurroundingTokens read_template(const JsonValue& json) {
+  SurroundingTokens around;
+  around.has_template = true;
   bool text_seen = false;
   const JsonValue single = json["single"];
   for (std::size_t i = 0; i < single.size(); ++i) {
@@ -264,22 +266,22 @@ TokenId named_id(const JsonValue& json) {
   return read_token_id(json[std::size_t{1}]);
 }
 
-SpecialAround read_processor(const JsonValue& json, int depth) {
+SurroundingTokens read_processor(const JsonValue& json, int depth) {
   check_depth(json, depth);
   const std::string_view type = json["type"].text();
   if (type == "ByteLevel") return {};
   if (type == "TemplateProcessing") return read_template(json);
   if (type == "BertProcessing" || type == "RobertaProcessing") {
-    return {.before = {named_id(json["cls"])}, .after = {named_id(json["sep"])}, .decides = true};
+    return {.before = {named_id(json["cls"])}, .after = {named_id(json["sep"])}, .has_template = true};
   }
   if (type != "Sequence") unknown_type(json, type);
-  SpecialAround all;
+  SurroundingTokens all;
   const JsonValue parts = json["processors"];
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const SpecialAround around = read_processor(parts[i], depth + 1);
+    const SurroundingTokens around = read_processor(parts[i], depth + 1);
     all.before.insert(all.before.begin(), around.before.begin(), around.before.end());
     all.after.insert(all.after.end(), around.after.begin(), around.after.end());
-    all.decides = all.decides || around.decides;
+    all.has_template = all.has_template || around.has_template;
   }
   return all;
 }
@@ -295,7 +297,7 @@ std::vector<NormalizerStep> read_normalizer(const JsonValue& json) {
 SplitSteps read_pre_tokenizer(const JsonValue& json) {
   SplitSteps split;
   add_pre_tokenizer(split, json, 0);
-  // Writing bytes as characters only to read them back is the common case: leave both out.
+  // Most files write bytes as characters only to read them back: skip both.
   if (!split.steps.empty() && std::holds_alternative<pretokenize::WriteBytes>(split.steps.back())) {
     split.steps.pop_back();
     split.in_byte_alphabet = false;
@@ -310,17 +312,17 @@ TokenDecoder read_decoder(const JsonValue& json) {
   return decoder;
 }
 
-SpecialAround read_post_processor(const JsonValue& json) {
+SurroundingTokens read_post_processor(const JsonValue& json) {
   return read_processor(json, 0);
 }
 
 namespace {
 
-constexpr std::uint64_t max_file = 128ULL << 20;  // real ones reach 35 MB
+constexpr std::uint64_t max_file = 128ULL << 20;  // real files reach 35 MB
 
 TokenDecoder decoder_of(const JsonValue& root) {
   if (const auto json = root.find("decoder")) return read_decoder(*json);
-  // Without a decoder tokens are joined by spaces: each brings one along, and the first loses it again.
+  // Without a decoder, tokens are joined by spaces: each token gets one, and the first loses it again.
   TokenDecoder decoder;
   decoder.steps.emplace_back(decode::Prepend{" "});
   decoder.style.leading_spaces_to_drop = 1;
@@ -329,7 +331,7 @@ TokenDecoder decoder_of(const JsonValue& root) {
 
 void check_ids(const std::vector<TokenId>& ids, const TokenTexts& texts, std::string_view where) {
   for (const TokenId id : ids) {
-    if (!texts.has(id)) fail(ErrorKind::corrupt, fmt::format("{}: there is no token {}", where, id));
+    if (!texts.has(id)) fail(ErrorKind::corrupt, fmt::format("{}: no such token: {}", where, id));
   }
 }
 
@@ -339,23 +341,24 @@ std::optional<TokenId> id_of(const std::optional<std::string>& text, const JsonM
   return found == model.added.end() ? std::nullopt : std::optional(found->id);
 }
 
-// `template_decides`: tokenizer.json says itself what goes around a text, so the flags beside it do not.
+// `has_template`: tokenizer.json itself defines the surrounding tokens, so the flags of other files are
+// ignored.
 void apply_settings(TokenizerParts& parts, const SpecialTokenSettings& settings, const JsonModel& model,
-                    bool template_decides) {
+                    bool has_template) {
   parts.bos = id_of(settings.bos, model);
   const auto eos = id_of(settings.eos, model);
   if (eos) parts.end_tokens.push_back(*eos);
   for (const TokenId id : settings.end_ids) {
-    // Ids beyond the vocabulary occur (padded embeddings); no text ever holds them.
+    // Ids above the vocabulary occur (padded embeddings) and have no text.
     const bool known = std::ranges::find(parts.end_tokens, id) != parts.end_tokens.end();
     if (model.texts.has(id) && !known) parts.end_tokens.push_back(id);
   }
-  if (template_decides) return;
+  if (has_template) return;
   if (settings.add_bos && parts.bos) parts.prefix.push_back(*parts.bos);
   if (settings.add_eos && eos) parts.suffix.push_back(*eos);
 }
 
-// `settings` are the facts of the files beside tokenizer.json.
+// `settings` come from the files next to tokenizer.json.
 TokenizerParts read_parts(const JsonValue& root, const SpecialTokenSettings& settings) {
   TokenizerParts parts;
   SplitSteps split;
@@ -376,13 +379,13 @@ TokenizerParts read_parts(const JsonValue& root, const SpecialTokenSettings& set
     if (model.texts.has(id)) parts.bytes.set(id, decoder.bytes_of(model.texts.text(id)));
   }
 
-  SpecialAround around;
+  SurroundingTokens around;
   if (const auto json = root.find("post_processor")) around = read_post_processor(*json);
   check_ids(around.before, model.texts, root.where() + ": post_processor");
   check_ids(around.after, model.texts, root.where() + ": post_processor");
   parts.prefix = around.before;
   parts.suffix = around.after;
-  apply_settings(parts, settings, model, around.decides);
+  apply_settings(parts, settings, model, around.has_template);
   parts.model = std::move(model.model);
   parts.added = std::move(model.added);
   return parts;
@@ -401,10 +404,9 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& model) {
   const std::filesystem::path path = model / "tokenizer.json";
   if (!std::filesystem::exists(path)) {
     const bool sentencepiece = std::filesystem::exists(model / "tokenizer.model");
-    fail(
-        ErrorKind::not_found, fmt::format("{}: no tokenizer.json", model.string()),
-        {.why = sentencepiece ? "tokenizer.model alone (a sentencepiece file) is not supported" : "",
-         .next = "download tokenizer.json of this model, or use a GGUF file, which contains its vocabulary"});
+    fail(ErrorKind::not_found, fmt::format("{}: no tokenizer.json", model.string()),
+         {.why = sentencepiece ? "a sentencepiece tokenizer.model alone is not supported" : "",
+          .next = "download the model's tokenizer.json, or use a GGUF file, which contains the vocabulary"});
   }
   const JsonDocument document(read_file(path, max_file), path.string());
   return assemble(read_parts(document.root().object(), read_settings(model)));

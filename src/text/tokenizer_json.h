@@ -1,5 +1,5 @@
-// The components of a tokenizer.json, each read into the plain data that does its work. A component we do not
-// have is Error{unsupported} naming it; nothing is skipped silently.
+// Reads the components of a tokenizer.json into plain data. An unknown component is Error{unsupported} with
+// its name; nothing is skipped silently.
 #pragma once
 
 #include <string>
@@ -22,11 +22,11 @@ std::vector<NormalizerStep> read_normalizer(const JsonValue& json);
 SplitSteps read_pre_tokenizer(const JsonValue& json);
 TokenDecoder read_decoder(const JsonValue& json);
 
-struct SpecialAround {
+struct SurroundingTokens {
   std::vector<TokenId> before;
   std::vector<TokenId> after;
-  bool decides = false;  // a template was there, be it an empty one
+  bool has_template = false;  // even if the template adds no tokens
 };
-SpecialAround read_post_processor(const JsonValue& json);
+SurroundingTokens read_post_processor(const JsonValue& json);
 
 }  // namespace inferno

@@ -14,11 +14,11 @@
 namespace inferno {
 namespace {
 
-// Ids may have holes, but a table must not be much larger than the file that asked for it.
+// Ids may have gaps, but a table must not be much larger than its file.
 constexpr std::int64_t max_ids(std::size_t tokens) {
   return static_cast<std::int64_t>(tokens) * 4 + 65536;
 }
-constexpr std::size_t max_added_tokens = 100'000;  // real files have some thousand
+constexpr std::size_t max_added_tokens = 100'000;  // real files have a few thousand
 
 bool has_piece(const JsonValue& vocab, const std::string& text, TokenId& id) {
   if (!vocab.raw().IsObject()) return false;
@@ -31,14 +31,14 @@ bool has_piece(const JsonValue& vocab, const std::string& text, TokenId& id) {
 std::vector<AddedToken> read_added_tokens(const JsonValue& root, const SpecialTokenSettings& settings) {
   std::vector<AddedToken> added;
   std::unordered_set<std::string> seen;
-  // The reference implementation ignores empty and repeated ones, too.
+  // Like the reference implementation, ignores empty and repeated tokens.
   const auto add = [&](AddedToken token) {
     if (!token.content.empty() && seen.insert(token.content).second) added.push_back(std::move(token));
   };
   if (const auto list = root.find("added_tokens")) {
     if (list->size() > max_added_tokens) {
-      fail(ErrorKind::unsupported, fmt::format("{}: {} of them, at most {} are accepted", list->where(),
-                                               list->size(), max_added_tokens));
+      fail(ErrorKind::unsupported,
+           fmt::format("{}: {} tokens, the limit is {}", list->where(), list->size(), max_added_tokens));
     }
     for (std::size_t i = 0; i < list->size(); ++i) {
       const JsonValue entry = (*list)[i];
@@ -54,7 +54,7 @@ std::vector<AddedToken> read_added_tokens(const JsonValue& root, const SpecialTo
   return added;
 }
 
-// Pieces that user text must never become.
+// Tokens that user text must never become.
 std::unordered_set<TokenId> control_ids(const std::vector<AddedToken>& added) {
   std::unordered_set<TokenId> ids;
   for (const AddedToken& token : added) {
@@ -66,7 +66,7 @@ std::unordered_set<TokenId> control_ids(const std::vector<AddedToken>& added) {
 void check_id(std::int64_t id, std::size_t tokens, std::string_view piece, std::string_view where) {
   if (id < 0 || id >= max_ids(tokens)) {
     fail(ErrorKind::corrupt,
-         fmt::format("{}: {} has id {}, which {} tokens cannot reach", where, quote(piece), id, tokens));
+         fmt::format("{}: {} has id {}, too large for {} tokens", where, quote(piece), id, tokens));
   }
 }
 
@@ -89,7 +89,7 @@ class BpeReader {
                              .byte_fallback = json_.flag("byte_fallback", false),
                              .fuse_unknown = json_.flag("fuse_unk", false),
                              .unknown = unknown()};
-    refuse_the_rest();
+    refuse_unsupported_options();
     JsonModel model;
     model.model = std::make_unique<Bpe>(std::move(vocabulary_), std::move(merges_), options,
                                         merges_across_words_ ? "" : "▁");
@@ -100,16 +100,16 @@ class BpeReader {
  private:
   int table_size() const {
     const std::size_t tokens = vocab_.raw().MemberCount() + added_.size();
-    std::int64_t largest = -1;
+    std::int64_t max_id = -1;
     for (const auto& member : vocab_.raw().GetObject()) {
       if (!member.value.IsInt64()) {
         fail(ErrorKind::corrupt,
              fmt::format("{}: the id of {} is not an integer", vocab_.where(), quote(text_of(member.name))));
       }
       check_id(member.value.GetInt64(), tokens, text_of(member.name), vocab_.where());
-      largest = std::max(largest, member.value.GetInt64());
+      max_id = std::max(max_id, member.value.GetInt64());
     }
-    return static_cast<int>(largest + 1);
+    return static_cast<int>(max_id + 1);
   }
 
   void read_vocabulary() {
@@ -122,11 +122,11 @@ class BpeReader {
                                              quote(texts_.text(id)), quote(piece), id));
       }
       texts_.set(id, piece);
-      // A control token spelled out by a user must stay text, and what is outside the byte alphabet cannot
-      // come out of bytes.
+      // A control token typed by a user must stay text, and a piece outside the byte alphabet cannot be
+      // formed from bytes.
       if (control_.contains(id) || (byte_level_ && !byte_alphabet::read(bytes, piece))) continue;
       if (!vocabulary_.add(id, byte_level_ ? std::string_view(bytes) : piece)) {
-        fail(ErrorKind::corrupt, fmt::format("{}: {} stands there twice", vocab_.where(), quote(piece)));
+        fail(ErrorKind::corrupt, fmt::format("{}: {} occurs twice", vocab_.where(), quote(piece)));
       }
     }
   }
@@ -157,7 +157,7 @@ class BpeReader {
     fail(ErrorKind::corrupt, fmt::format("{}.merges[{}]: expected two pieces", json_.where(), rank));
   }
 
-  // A merge into or from a control token never happens; any other piece must be known.
+  // Merges with control tokens never apply; every other piece must be in the vocabulary.
   void check_missing(const std::vector<MergeLoader::Missing>& missing) const {
     if (missing.empty()) return;
     std::unordered_set<std::string> control;
@@ -178,7 +178,7 @@ class BpeReader {
     if (!byte_level_) {
       merges_across_words_ = merges_across_words_ || (right.starts_with("▁") && !left.ends_with("▁"));
     } else if (!byte_alphabet::read(left_, left) || !byte_alphabet::read(right_, right)) {
-      // Bytes never look like this, so the merge cannot happen; its pieces need not be known either.
+      // Outside the byte alphabet: the merge can never apply, so its pieces need not exist.
       return;
     } else {
       left = left_;
@@ -200,7 +200,7 @@ class BpeReader {
     return id;
   }
 
-  void refuse_the_rest() const {
+  void refuse_unsupported_options() const {
     for (const char* name : {"continuing_subword_prefix", "end_of_word_suffix"}) {
       const auto value = json_.find(name);
       if (value && !value->text().empty()) {
@@ -210,7 +210,7 @@ class BpeReader {
     }
     const auto dropout = json_.find("dropout");
     if (dropout && dropout->number() > 0) {
-      fail(ErrorKind::unsupported, fmt::format("{}: random merges are not supported", dropout->where()));
+      fail(ErrorKind::unsupported, fmt::format("{}: dropout is not supported", dropout->where()));
     }
   }
 
@@ -257,7 +257,7 @@ JsonModel read_unigram(const JsonValue& json, const std::vector<AddedToken>& add
   return model;
 }
 
-// Old files do not name the type; the shape tells.
+// Old files do not name the type; their fields reveal it.
 std::string model_type(const JsonValue& json) {
   if (const auto type = json.find("type")) return std::string(type->text());
   if (json.find("merges")) return "BPE";

@@ -1,4 +1,4 @@
-// The vocabulary of a tokenizer.json: model, added tokens, and who has which id.
+// The model of a tokenizer.json: vocabulary, merges or scores, added tokens, and the text of every id.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,8 @@ struct JsonModel {
   std::vector<AddedToken> added;
 };
 
-// Tokens that only the settings know become part of the vocabulary, as transformers does. Error{corrupt} when
-// ids are negative, beyond reason or taken twice, or a merge names an unknown piece.
+// Tokens that only the settings name are added to the vocabulary, as transformers does. Error{corrupt} if an
+// id is negative, too large or used twice, or a merge names an unknown piece.
 JsonModel read_model(const JsonValue& root, const SpecialTokenSettings& settings, bool byte_level);
 
 }  // namespace inferno

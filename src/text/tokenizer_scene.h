@@ -15,7 +15,7 @@ struct MadeUpParts {
   std::string post_processor = "null";
   std::string decoder = R"({"type":"ByteLevel"})";
   std::string added_tokens = "[]";
-  std::string model = {};  // the made-up byte-level BPE when empty
+  std::string model = {};  // empty: byte_level_model()
 };
 
 // Ids 0..255 are the bytes, 256 "he", 257 "ll", 258 "hell", 259 "hello", 260 " hello".

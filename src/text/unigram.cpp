@@ -11,11 +11,11 @@
 namespace inferno {
 namespace {
 
-constexpr double unknown_penalty = 10.0;  // below the worst piece, as sentencepiece has it
+constexpr double unknown_penalty = 10.0;  // below the lowest score, as in sentencepiece
 
 }  // namespace
 
-// The best way to reach a place in the text.
+// The best path to an offset in the text.
 struct Unigram::Step {
   double score = 0;
   std::size_t from = 0;

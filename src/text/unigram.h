@@ -1,4 +1,4 @@
-// Unigram language model: of all ways to write a text in pieces, the one with the highest sum of scores.
+// Unigram language model: splits a text into the pieces with the highest sum of scores.
 #pragma once
 
 #include <array>
@@ -15,16 +15,16 @@ namespace inferno {
 struct UnigramPiece {
   std::string_view text;
   double score = 0;    // logarithm of its probability
-  bool usable = true;  // false for control tokens: text never becomes one
+  bool usable = true;  // false for control tokens, which text never becomes
 };
 
 class Unigram final : public SubwordModel {
  public:
   static constexpr std::size_t longest_piece = 1024;  // bytes; bounds the work per byte of text
 
-  // A piece's id is its place in the list. Scores must be finite, pieces at most `longest_piece` long.
+  // The id of a piece is its index in the list. Scores must be finite, pieces at most `longest_piece` long.
   Unigram(std::span<const UnigramPiece> pieces, std::optional<TokenId> unknown, bool byte_fallback);
-  // Error{corrupt} when a character is not covered and there is neither an unknown token nor byte pieces.
+  // Error{corrupt} if a character has no piece and there is neither an unknown token nor byte fallback.
   void encode(std::vector<TokenId>& out, std::string_view piece) const override;
 
  private:

@@ -4,8 +4,8 @@
 
 namespace inferno {
 
-// Eight bytes at a time: the pieces are short. Chosen collisions cost at most the size of the file they come
-// in.
+// Hashes eight bytes at a time, because pieces are short. The cost of deliberate collisions is bounded by the
+// size of the file.
 PieceKey key_of(std::string_view piece) {
   constexpr std::uint64_t multiplier = 0x9E3779B97F4A7C15U;
   std::uint64_t state = piece.size() * multiplier;

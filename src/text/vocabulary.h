@@ -39,12 +39,12 @@ class TokenTexts {
   std::string arena_;
 };
 
-// What a piece is found by. Half a million lookups happen while loading, each a cache miss unless several are
-// under way at once: hence a key that can be prefetched before it is used.
+// The lookup key of a piece. Loading makes half a million lookups, each a cache miss; a separate key allows
+// to prefetch several of them before they are used.
 struct PieceKey {
   std::uint64_t hash = 0;
   std::uint64_t head = 0;   // the first eight bytes
-  std::uint32_t check = 0;  // hash bits and the length, as far as a byte holds it
+  std::uint32_t check = 0;  // hash bits and the length, at most 255
 };
 PieceKey key_of(std::string_view piece);
 
@@ -52,13 +52,13 @@ PieceKey key_of(std::string_view piece);
 class Vocabulary {
  public:
   Vocabulary(int size, std::size_t expected_pieces);
-  // False when the piece or the id is taken already.
+  // False if the piece or the id is already in use.
   bool add(TokenId id, std::string_view piece);
   std::optional<TokenId> find(std::string_view piece) const {
     const TokenId id = lookup(piece);
     return id < 0 ? std::nullopt : std::optional(id);
   }
-  // -1 when there is no such piece; for the inner loops.
+  // -1 if there is no such piece; for inner loops.
   TokenId lookup(std::string_view piece) const { return lookup(key_of(piece), piece); }
   TokenId lookup(const PieceKey& key, std::string_view piece) const;
   void prefetch(const PieceKey& key) const { __builtin_prefetch(&slots_[key.hash & (slots_.size() - 1)]); }
@@ -67,7 +67,7 @@ class Vocabulary {
   int size() const { return texts_.size(); }
 
  private:
-  // Pieces up to eight bytes, which most are, are compared without a look at their text.
+  // Pieces of up to eight bytes, which most are, are compared without reading their text.
   struct Slot {
     std::uint64_t head = 0;
     std::uint32_t check = 0;
