@@ -15,4 +15,8 @@ std::string human_size(std::uint64_t bytes) {
   return fmt::format("{:.1f} TB", value / 1000);
 }
 
+std::string counted(std::uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 }  // namespace inferno

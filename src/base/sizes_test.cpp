@@ -18,5 +18,11 @@ TEST(Sizes, RoundUpToTheNextUnitInsteadOfPrintingAThousand) {
   EXPECT_EQ(human_size(999'999'999), "1.0 GB");
 }
 
+TEST(Sizes, CountsHaveAPlural) {
+  EXPECT_EQ(counted(0, "file"), "0 files");
+  EXPECT_EQ(counted(1, "file"), "1 file");
+  EXPECT_EQ(counted(2, "file"), "2 files");
+}
+
 }  // namespace
 }  // namespace inferno

@@ -1,4 +1,4 @@
-// `inferno doctor`: gathers what the checks of cli/doctor.h need and prints what they found.
+// `inferno doctor`: gathers what the checks of cli/doctor/doctor.h need and prints their findings.
 #include "cli/doctor/doctor.h"
 
 #include <fmt/format.h>
@@ -47,7 +47,7 @@ void run(const Options& options) {
     const char* device = options.device == doctor::Device::cuda  ? "cuda"
                          : options.device == doctor::Device::cpu ? "cpu"
                                                                  : "auto";
-    findings.push_back(doctor::self_test({.device = device}, sources.environment));
+    findings.push_back(doctor::check_device({.device = device}, sources.environment));
   }
   std::fputs((options.json ? doctor::as_json(findings) : doctor::as_table(findings)).c_str(), stdout);
   for (const doctor::Finding& finding : findings) {
@@ -65,12 +65,12 @@ void doctor(CLI::App& app) {
   CLI::App* command = app.add_subcommand("doctor", "Check this machine: CPU, memory, GPUs, cache folder");
   command->add_flag("--json", options->json, "Print the findings as JSON");
   command->add_flag("--self-test", options->self_test,
-                    "Run the built-in model and compare its words with the reference's");
+                    "Run the built-in model and compare its tokens with the reference");
   const std::map<std::string, doctor::Device> devices = {
       {"auto", doctor::Device::any}, {"cpu", doctor::Device::cpu}, {"cuda", doctor::Device::cuda}};
   command
       ->add_option("--device", options->device,
-                   "What must work: with cuda, no usable GPU is an error (exit code 7)")
+                   "Device that must work: with cuda, the lack of a usable GPU is an error (exit code 7)")
       ->transform(CLI::CheckedTransformer(devices))
       ->option_text("auto|cpu|cuda");
   command->callback([options] { run(*options); });

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "cli/builtin_model.h"
@@ -13,6 +14,8 @@
 
 namespace inferno::doctor {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 struct Expected {
   std::vector<TokenId> prompt, answer;
@@ -45,35 +48,36 @@ Finding run(const DeviceOptions& options, const Environment& environment) {
   const auto start = std::chrono::steady_clock::now();
   const std::vector<TokenId> answer = greedy(runner, expected);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-  const auto same = std::ranges::mismatch(answer, expected.answer).in1 - answer.begin();
+  const auto equal = std::ranges::mismatch(answer, expected.answer).in1 - answer.begin();
   const DeviceInfo info = backend->info();
   const std::string where = fmt::format("{} ({})", info.name, info.kernels);
   Finding finding = {.check = "self-test",
-                     .facts = {{"device", info.name},
-                               {"kernels", info.kernels},
-                               {"tokens", answer.size()},
-                               {"equal_tokens", same},
-                               {"milliseconds", took.count()}}};
-  if (static_cast<std::size_t>(same) == answer.size()) {
-    finding.summary = fmt::format("the built-in model's {} tokens are the reference's, on {}, {:.0f} ms",
+                     .facts = Json{{"device", info.name},
+                                   {"kernels", info.kernels},
+                                   {"tokens", answer.size()},
+                                   {"equal_tokens", equal},
+                                   {"milliseconds", took.count()}}
+                                  .dump()};
+  if (static_cast<std::size_t>(equal) == answer.size()) {
+    finding.summary = fmt::format("all {} tokens of the built-in model match the reference, on {}, {:.0f} ms",
                                   answer.size(), where, took.count());
   } else {
     finding.verdict = Verdict::fail;
     finding.summary = fmt::format("the built-in model differs from the reference at token {} of {}, on {}",
-                                  same + 1, answer.size(), where);
+                                  equal + 1, answer.size(), where);
     finding.next =
-        "try --device cpu, then another machine; please report it with the output of doctor --json";
+        "try --device cpu, then another machine; report this with the output of inferno doctor --json";
   }
   return finding;
 }
 
 }  // namespace
 
-Finding self_test(const DeviceOptions& device, const Environment& environment) {
+Finding check_device(const DeviceOptions& device, const Environment& environment) {
   try {
     return run(device, environment);
   } catch (const std::exception& error) {
-    return {.check = "self-test", .verdict = Verdict::fail, .summary = error.what(), .next = {}, .facts = {}};
+    return {.check = "self-test", .verdict = Verdict::fail, .summary = error.what()};
   }
 }
 

@@ -1,5 +1,4 @@
-// Runs the built-in model and compares its words with those of the reference: whether this machine computes
-// what it should.
+// `inferno doctor --self-test`: whether this machine computes correct results.
 #pragma once
 
 #include "cli/doctor/doctor.h"
@@ -7,7 +6,8 @@
 
 namespace inferno::doctor {
 
-// A finding, never an exception: what fails is what was to be found out.
-Finding self_test(const DeviceOptions& device, const Environment& environment);
+// Runs the built-in model and compares its tokens with the reference. Any failure is a finding, not an
+// exception.
+Finding check_device(const DeviceOptions& device, const Environment& environment);
 
 }  // namespace inferno::doctor

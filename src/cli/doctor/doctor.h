@@ -1,5 +1,5 @@
-// What `inferno doctor` looks at: each check turns facts about this machine into one finding, in words and as
-// data. Checks never throw for what they find; a fact that cannot be learned is a finding too.
+// The checks of `inferno doctor`: each turns facts about this machine into a finding, in words and as JSON.
+// Checks do not throw; a fact that cannot be determined is a finding too.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "backend/cuda/probe.h"
-#include "cli/describe_spec.h"
 #include "cli/environment.h"
 
 namespace inferno::doctor {
@@ -20,11 +19,11 @@ struct Finding {
   std::string check;  // "cpu", "gpu 0"
   Verdict verdict = Verdict::ok;
   std::string summary = {};  // one line
-  std::string next = {};     // what to do; empty when nothing need be done
-  Json facts = {};           // the same, for programs
+  std::string next = {};     // what to do; empty if nothing has to be done
+  std::string facts = "{}";  // a JSON object
 };
 
-enum class Device { any, cpu, cuda };  // what must work; `any` is content with the CPU
+enum class Device { any, cpu, cuda };  // what must work; with `any` the CPU is enough
 
 struct Sources {
   Environment environment;
@@ -33,7 +32,7 @@ struct Sources {
   cuda::ProbeSources gpu_sources;
   cuda::CudaBuild build;
   Device required = Device::any;
-  // Computes something on a device that seems usable; what went wrong, or nullopt. Empty: not tried.
+  // Runs kernels on a device that seems usable and returns what went wrong. May be empty: not tested.
   std::function<std::optional<std::string>(int device)> self_test = {};
 };
 
@@ -47,7 +46,7 @@ Finding examine_settings(const Sources& sources);
 // All of the above, in the order they are shown.
 std::vector<Finding> examine(const Sources& sources);
 
-// One line for each finding, a second with what to do, and a last one that counts.
+// One line for each finding, a second one with what to do, and the number of warnings and errors.
 std::string as_table(const std::vector<Finding>& findings);
 std::string as_json(const std::vector<Finding>& findings);
 

@@ -30,10 +30,6 @@ bool was_stopped() {
   return SignalWatcher::received() != 0;
 }
 
-std::string counted(std::size_t count, std::string_view thing) {
-  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
-}
-
 // "skipping 4 files, 27.5 GB: a copy of the weights for other tools (original/a, original/b, ...)"
 void say_skipped(const hub::FileSelection& selection) {
   std::map<std::string, std::vector<const hub::HubFile*>> by_reason;
