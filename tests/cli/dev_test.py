@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""./dev on machines it was not written on: packages missing, not root, no sudo, not Debian. Everything it would call
-is replaced by a script that only says that it was called."""
+"""./dev on unusual machines: packages missing, not root, no sudo, not Debian. Every program it would call is replaced by
+a script that only prints that it was called."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -80,7 +81,7 @@ class Dev(unittest.TestCase):
         (self.bin / "cmake").unlink()
         code, out = self.dev("build")
         self.assertEqual(code, 1)
-        self.assertIn("error: cmake, ninja and python3 are needed", out)
+        self.assertIn("error: cmake, ninja and python3 are required", out)
 
     def test_clang_is_installed_for_fuzzing_alone(self):
         self.fake("dpkg-query", 'case "$*" in *-19*) exit 1 ;; *) echo installed ;; esac')
@@ -93,6 +94,40 @@ class Dev(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("error: configuring preset release failed", out)
         self.assertNotIn("called: ctest", out)
+
+    def test_each_step_of_a_test_run_is_announced_with_an_estimate(self):
+        code, out = self.dev("test")
+        self.assertEqual(code, 0, out)
+        self.assertRegex(out, r"step 1 of 2: building the program and all tests, about \d+ min on 2 cores, \d+ min with a warm")
+        self.assertRegex(out, r"step 1 of 2: built in 0 min \d\d s")
+        self.assertRegex(out, r"step 2 of 2: running all tests, about \d+ min")
+        self.assertRegex(out, r"step 2 of 2: all passed in 0 min \d\d s")
+        self.assertLess(out.index("step 1 of 2: built"), out.index("called: ctest"))
+
+    def test_more_cores_mean_a_shorter_estimate(self):
+        def estimate():
+            return int(re.search(r"all tests, about (\d+) min", self.dev("test")[1])[1])
+        two = estimate()
+        self.fake("nproc", "echo 8")
+        self.assertLess(estimate(), two)
+
+    def test_a_second_build_is_not_called_a_first_one(self):
+        (self.root / "build/release").mkdir(parents=True)
+        program = self.root / "build/release/inferno"
+        program.write_text(f"#!{shutil.which('bash')}\necho program: $*\n")
+        program.chmod(0o755)
+        code, out = self.dev("test", "-L", "unit")
+        self.assertEqual(code, 0, out)
+        self.assertIn("step 1 of 2: building what changed", out)
+        self.assertIn("step 2 of 2: running the tests selected by -L unit", out)
+        self.assertNotIn("first build", self.dev("run")[1])
+        self.assertIn("program: play", self.dev("run")[1])
+
+    def test_failing_tests_fail_the_command(self):
+        self.fake("ctest", "exit 8")
+        code, out = self.dev("test")
+        self.assertEqual(code, 8, out)
+        self.assertNotIn("all passed", out)
 
     def test_it_works_from_any_directory(self):
         (self.root / "elsewhere").mkdir()
