@@ -14,10 +14,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "backend/sampling.h"
 #include "backend/weight_source.h"
+#include "base/error.h"
 #include "spec/model_spec.h"
 #include "tensor/format.h"
 #include "tensor/matrix.h"
@@ -80,7 +82,45 @@ struct AfterBranch {
   Matrix out, residual, branch;
   float scale = 1.0f;
   const Norm* norm = nullptr;
-  const Linear* router = nullptr;  // which mix_experts will read `out` with next, if that is what comes
+  const Linear* router = nullptr;  // the router of the mix_experts_add_norm that reads `out` next, if any
+};
+
+// The factor 1 / rms that the rows of an RMS norm still lack, as sums of squares over parts of the row.
+struct DelayedNorm {
+  const float* squares = nullptr;  // in backend memory
+  int parts = 0;
+  float per_width = 1.0f, epsilon = 0.0f;  // per_width: 1 / the number of columns
+};
+
+// Rows for an operation to read, together with what they still lack. An operation that joins a branch with
+// the norm after it may leave the factor 1 / rms to the operation that reads the rows next. Only one
+// operation reads such rows, so they can be moved but not copied. Complete rows convert to NormedRows.
+class NormedRows {
+ public:
+  NormedRows(Matrix complete) : rows_(complete) {}
+  // router: whose logits of these rows the backend has summed already; may be null.
+  NormedRows(Matrix rows, const DelayedNorm& delayed, const Weight* router)
+      : rows_(rows), delayed_(delayed), router_(router) {}
+  NormedRows(NormedRows&&) = default;
+  NormedRows& operator=(NormedRows&&) = default;
+  NormedRows(const NormedRows&) = delete;
+  NormedRows& operator=(const NormedRows&) = delete;
+  ~NormedRows() = default;
+
+  // For operations that can supply the missing factor.
+  const Matrix& unfinished() const { return rows_; }
+  const std::optional<DelayedNorm>& delayed() const { return delayed_; }
+  const Weight* router() const { return router_; }
+  // For operations of backends that never delay a norm.
+  Matrix complete() const {
+    expects(!delayed_, "a backend that never delays a norm reads complete rows");
+    return rows_;
+  }
+
+ private:
+  Matrix rows_;
+  std::optional<DelayedNorm> delayed_;
+  const Weight* router_ = nullptr;
 };
 
 struct KvLayer {
@@ -193,9 +233,9 @@ class Backend {
   virtual void wait_for(std::uint64_t /*mark*/) {}
 
   // Runs `body`, which queues operations, or replays what an earlier body queued under the same key without
-  // calling this one. A key identifies a set of shapes and addresses; only the contents of that memory change
-  // between calls. Bodies may be nested; they must not upload or download.
-  virtual void replay(std::uint64_t /*key*/, const std::function<void()>& body) { body(); }
+  // calling this one. A key lists every shape and address that the body uses; only the contents of that
+  // memory may differ between calls. Bodies may be nested; they must not upload or download.
+  virtual void replay(std::span<const std::uint64_t> /*key*/, const std::function<void()>& body) { body(); }
 
   // Operations are queued in order. Shapes follow [rows, cols]; `out` is always first.
 
@@ -205,7 +245,7 @@ class Backend {
   virtual void add_positions(Matrix x, const Weight& table, Matrix positions) = 0;
   // residual += scale * delta, unless delta is empty; then out = norm(residual), unless out is empty.
   virtual void add_norm(Matrix out, Matrix residual, Matrix delta, float scale, const Norm& norm) = 0;
-  virtual void linear(Matrix out, Matrix in, const Linear& weights) = 0;
+  virtual void linear(Matrix out, NormedRows in, const Linear& weights) = 0;
   // Normalizes (spec.qk_norm) and rotates the Q and K heads of each row of qkv in place, then writes K and V
   // to the cache. rope_table is f32 [positions, 2 * half]: cosines, then sines; empty when nothing rotates.
   virtual void rotate_and_store(Matrix qkv, Matrix rope_table, const AttentionCall& call) = 0;
@@ -214,30 +254,33 @@ class Backend {
   // out [tokens, hidden]; in [tokens, 2 * hidden] (gate, then up) when gated.
   virtual void activate(Matrix out, Matrix in, const ActivationSpec& activation) = 0;
   // linear into `wide`, then activate into `out`; what `wide` holds afterwards is not defined.
-  virtual void linear_activated(Matrix out, Matrix wide, Matrix in, const Linear& weights,
+  virtual void linear_activated(Matrix out, Matrix wide, NormedRows in, const Linear& weights,
                                 const ActivationSpec& activation) {
-    linear(wide, in, weights);
+    linear(wide, std::move(in), weights);
     activate(out, wide, activation);
   }
   virtual void mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights) = 0;
-  // Three pairs of operations as one, for backends that do less work then. What `branch` holds afterwards is
-  // not defined, and `out` may be finished only by the operation that reads it: linear, linear_activated,
-  // linear_add_norm, mix_experts, mix_experts_add_norm and take_rows know how.
-  virtual void linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights) {
+  // Two operations in one, for backends that then do less work. They return the rows of `then.out`, which may
+  // still lack their norm; what `then.branch` holds afterwards is undefined.
+  virtual NormedRows linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights) {
     linear(then.branch, in, weights);
     add_norm(then.out, then.residual, then.branch, then.scale, *then.norm);
+    return then.out;
   }
-  virtual void mix_experts_add_norm(const AfterBranch& then, Matrix in, const MoeMlp& spec,
-                                    const MoeWeights& weights) {
-    mix_experts(then.branch, in, spec, weights);
+  virtual NormedRows mix_experts_add_norm(const AfterBranch& then, NormedRows in, const MoeMlp& spec,
+                                          const MoeWeights& weights) {
+    mix_experts(then.branch, finish_norm(std::move(in)), spec, weights);
     add_norm(then.out, then.residual, then.branch, then.scale, *then.norm);
+    return then.out;
   }
+  // The same rows, complete, for several operations to read.
+  virtual Matrix finish_norm(NormedRows in) { return in.complete(); }
   virtual void rotate_and_attend(Matrix out, Matrix qkv, Matrix rope_table, const AttentionCall& call) {
     rotate_and_store(qkv, rope_table, call);
     attend(out, qkv, call);
   }
   // out[r] = in[rows[r]]
-  virtual void take_rows(Matrix out, Matrix in, Matrix rows) = 0;
+  virtual void take_rows(Matrix out, NormedRows in, Matrix rows) = 0;
   // Draws a token for each row of logits, which may be overwritten. out is i32 [rows, sample_columns(N)]
   // where no row wants more than N alternatives. backend/sampling.h says what is computed.
   virtual void sample(Matrix out, Matrix logits, const SamplingInputs& inputs) = 0;

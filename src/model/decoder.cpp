@@ -116,56 +116,61 @@ Matrix Decoder::forward(const StepInputs& step, std::span<const KvLayer> cache) 
   return logits_.top(step.logit_rows.rows);
 }
 
-// Everything a recorded step depends on: its shapes, and where its inputs and its cache lie. Decoders differ
-// in their activations' address.
-std::uint64_t Decoder::replay_key(const StepInputs& step, std::span<const KvLayer> cache) const {
-  std::uint64_t key = 0;
-  const auto mix = [&key](std::uint64_t value) {
-    key = (key ^ value) * 0x9E3779B97F4A7C15u;
-    key ^= key >> 29;
+// Everything a recorded step depends on: its shapes, and the addresses of its inputs and its cache. Decoders
+// differ in their activations' address.
+std::span<const std::uint64_t> Decoder::replay_key(const StepInputs& step, std::span<const KvLayer> cache) {
+  std::vector<std::uint64_t>& key = replay_key_;
+  key.clear();
+  const auto add = [&key](const Matrix& matrix) {
+    key.push_back(reinterpret_cast<std::uintptr_t>(matrix.data));
+    key.push_back(static_cast<std::uint64_t>(matrix.rows) << 32 | static_cast<std::uint32_t>(matrix.cols));
   };
-  const auto mix_matrix = [&mix](const Matrix& matrix) {
-    mix(reinterpret_cast<std::uintptr_t>(matrix.data));
-    mix(static_cast<std::uint64_t>(matrix.rows));
-    mix(static_cast<std::uint64_t>(matrix.cols));
-  };
-  mix_matrix(residual_);
+  add(residual_);
   for (const Matrix& input :
        {step.tokens, step.positions, step.query_start, step.context_len, step.logit_rows}) {
-    mix_matrix(input);
+    add(input);
   }
+  key.push_back(static_cast<std::uint64_t>(step.block_size));
   for (const KvGroup& group : step.groups) {
-    mix_matrix(group.slots);
-    mix_matrix(group.block_table);
+    add(group.slots);
+    add(group.block_table);
   }
   for (const KvLayer& layer : cache) {
-    mix_matrix(layer.keys);
-    mix_matrix(layer.values);
+    add(layer.keys);
+    add(layer.values);
   }
-  mix(static_cast<std::uint64_t>(step.block_size));
   return key;
 }
 
 void Decoder::queue(const StepInputs& step, std::span<const KvLayer> cache) {
   const int tokens = step.tokens.rows;
-  const Matrix residual = residual_.top(tokens), normed = normed_.top(tokens);
+  const Matrix residual = residual_.top(tokens);
   backend_.embed(residual, *weights_.embedding, step.tokens, spec_.embedding_scale);
   std::visit([&](const auto& positions) { place(positions, step); }, spec_.positions);
-  backend_.add_norm(normed, residual, {}, spec_.residual_scale, norm_before(0));
+  backend_.add_norm(normed_.top(tokens), residual, {}, spec_.residual_scale, norm_before(0));
+  NormedRows normed = normed_.top(tokens);
   for (std::size_t layer = 0; layer < spec_.blocks.size(); ++layer) {
-    const Matrix attended = attention(layer, step, cache[layer]);
-    const auto finish = [&](const auto& mlp) {
-      spec_.blocks[layer].parallel ? parallel_block(mlp, layer, attended)
-                                   : serial_block(mlp, layer, attended);
-    };
-    std::visit(finish, spec_.blocks[layer].mlp);
+    normed = block(layer, step, cache[layer], std::move(normed));
   }
   if (step.logit_rows.rows == 0) return;
   const Matrix logits = logits_.top(step.logit_rows.rows);
-  if (tokens == 1) return backend_.linear(logits, normed, weights_.head);  // the only row is the one wanted
+  if (tokens == 1) {  // the only row is the one wanted
+    return backend_.linear(logits, std::move(normed), weights_.head);
+  }
   const Matrix wanted = last_.top(step.logit_rows.rows);
-  backend_.take_rows(wanted, normed, step.logit_rows);
+  backend_.take_rows(wanted, std::move(normed), step.logit_rows);
   backend_.linear(logits, wanted, weights_.head);
+}
+
+NormedRows Decoder::block(std::size_t layer, const StepInputs& step, KvLayer cache, NormedRows normed) {
+  const BlockSpec& spec = spec_.blocks[layer];
+  if (!spec.parallel) {
+    const Matrix attended = attention(layer, step, cache, std::move(normed));
+    return std::visit([&](const auto& mlp) { return serial_block(mlp, layer, attended); }, spec.mlp);
+  }
+  const Matrix rows = backend_.finish_norm(std::move(normed));  // attention and the MLP both read them
+  const Matrix attended = attention(layer, step, cache, rows);
+  return std::visit([&](const auto& mlp) { return parallel_block(mlp, layer, attended, rows); }, spec.mlp);
 }
 
 const Norm& Decoder::norm_before(std::size_t layer) const {
@@ -173,7 +178,7 @@ const Norm& Decoder::norm_before(std::size_t layer) const {
 }
 
 // Attention has read norm(residual); the MLP reads norm(residual + attention).
-void Decoder::serial_block(const DenseMlp& spec, std::size_t layer, Matrix attended) {
+NormedRows Decoder::serial_block(const DenseMlp& spec, std::size_t layer, Matrix attended) {
   const BlockWeights& weights = weights_.blocks[layer];
   const auto& dense = std::get<DenseWeights>(weights.mlp);
   AfterBranch then = {.out = normed_.top(attended.rows),
@@ -181,13 +186,13 @@ void Decoder::serial_block(const DenseMlp& spec, std::size_t layer, Matrix atten
                       .branch = branch_.top(attended.rows),
                       .scale = spec_.residual_scale,
                       .norm = &weights.mlp_norm};
-  backend_.linear_add_norm(then, attended, weights.attention_out);
-  const Matrix activated = widen(spec, dense, attended.rows);
+  NormedRows normed = backend_.linear_add_norm(then, attended, weights.attention_out);
+  const Matrix activated = widen(spec, dense, std::move(normed));
   then.norm = &norm_before(layer + 1);
-  backend_.linear_add_norm(then, activated, dense.down);
+  return backend_.linear_add_norm(then, activated, dense.down);
 }
 
-void Decoder::serial_block(const MoeMlp& spec, std::size_t layer, Matrix attended) {
+NormedRows Decoder::serial_block(const MoeMlp& spec, std::size_t layer, Matrix attended) {
   const BlockWeights& weights = weights_.blocks[layer];
   const auto& experts = std::get<MoeWeights>(weights.mlp);
   AfterBranch then = {.out = routed_.top(attended.rows),
@@ -196,26 +201,27 @@ void Decoder::serial_block(const MoeMlp& spec, std::size_t layer, Matrix attende
                       .scale = spec_.residual_scale,
                       .norm = &weights.mlp_norm,
                       .router = &experts.router};
-  backend_.linear_add_norm(then, attended, weights.attention_out);
+  NormedRows routed = backend_.linear_add_norm(then, attended, weights.attention_out);
   then.out = normed_.top(attended.rows);
   then.norm = &norm_before(layer + 1);
   then.router = nullptr;
-  backend_.mix_experts_add_norm(then, routed_.top(attended.rows), spec, experts);
+  return backend_.mix_experts_add_norm(then, std::move(routed), spec, experts);
 }
 
 // Attention and the MLP read the same norm(residual).
-void Decoder::parallel_block(const DenseMlp& spec, std::size_t layer, Matrix attended) {
+NormedRows Decoder::parallel_block(const DenseMlp& spec, std::size_t layer, Matrix attended, Matrix normed) {
   const BlockWeights& weights = weights_.blocks[layer];
   const auto& dense = std::get<DenseWeights>(weights.mlp);
   const Matrix residual = residual_.top(attended.rows), branch = branch_.top(attended.rows);
   const Matrix out = mlp_branch_.top(attended.rows);
   backend_.linear(branch, attended, weights.attention_out);
   backend_.add_norm({}, residual, branch, spec_.residual_scale, {});
-  backend_.linear(out, widen(spec, dense, attended.rows), dense.down);
-  backend_.add_norm(normed_.top(attended.rows), residual, out, spec_.residual_scale, norm_before(layer + 1));
+  backend_.linear(out, widen(spec, dense, normed), dense.down);
+  backend_.add_norm(normed, residual, out, spec_.residual_scale, norm_before(layer + 1));
+  return normed;
 }
 
-void Decoder::parallel_block(const MoeMlp& spec, std::size_t layer, Matrix attended) {
+NormedRows Decoder::parallel_block(const MoeMlp& spec, std::size_t layer, Matrix attended, Matrix normed) {
   const BlockWeights& weights = weights_.blocks[layer];
   const Matrix residual = residual_.top(attended.rows), branch = branch_.top(attended.rows);
   const Matrix routed = routed_.top(attended.rows), out = mlp_branch_.top(attended.rows);
@@ -223,14 +229,15 @@ void Decoder::parallel_block(const MoeMlp& spec, std::size_t layer, Matrix atten
   backend_.add_norm(routed, residual, {}, spec_.residual_scale, weights.attention_norm);
   backend_.add_norm({}, residual, branch, spec_.residual_scale, {});
   backend_.mix_experts(out, routed, spec, std::get<MoeWeights>(weights.mlp));
-  backend_.add_norm(normed_.top(attended.rows), residual, out, spec_.residual_scale, norm_before(layer + 1));
+  backend_.add_norm(normed, residual, out, spec_.residual_scale, norm_before(layer + 1));
+  return normed;
 }
 
 void Decoder::place(const LearnedPositions&, const StepInputs& step) {
   backend_.add_positions(residual_.top(step.tokens.rows), *weights_.positions, step.positions);
 }
 
-Matrix Decoder::attention(std::size_t layer, const StepInputs& step, KvLayer cache) {
+Matrix Decoder::attention(std::size_t layer, const StepInputs& step, KvLayer cache, NormedRows normed) {
   const int tokens = step.tokens.rows;
   const AttentionSpec& spec = spec_.blocks[layer].attention;
   const BlockWeights& weights = weights_.blocks[layer];
@@ -238,15 +245,16 @@ Matrix Decoder::attention(std::size_t layer, const StepInputs& step, KvLayer cac
   const Matrix qkv = qkv_.reshaped(tokens, (spec.heads + 2 * spec.kv_heads) * spec.head_dim);
   const Matrix attended = attended_.reshaped(tokens, spec.heads * spec.head_dim);
   const AttentionCall call = {spec, weights.attention, step, step.groups[group_of_layer_[layer]], cache};
-  backend_.linear(qkv, normed_.top(tokens), weights.qkv);
+  backend_.linear(qkv, std::move(normed), weights.qkv);
   backend_.rotate_and_attend(attended, qkv, rope_table_, call);
   return attended;
 }
 
-Matrix Decoder::widen(const DenseMlp& spec, const DenseWeights& weights, int tokens) {
+Matrix Decoder::widen(const DenseMlp& spec, const DenseWeights& weights, NormedRows normed) {
+  const int tokens = normed.unfinished().rows;
   const Matrix wide = wide_.reshaped(tokens, spec.hidden * (spec.activation.gated ? 2 : 1));
   const Matrix activated = activated_.reshaped(tokens, spec.hidden);
-  backend_.linear_activated(activated, wide, normed_.top(tokens), weights.up, spec.activation);
+  backend_.linear_activated(activated, wide, std::move(normed), weights.up, spec.activation);
   return activated;
 }
 

@@ -32,22 +32,25 @@ class Decoder {
   // One overload per alternative of a spec variant: a new kind does not compile until it is handled.
   void place(const Rope&, const StepInputs&) {}  // rotated inside attention
   void place(const LearnedPositions&, const StepInputs& step);
-  void serial_block(const DenseMlp& spec, std::size_t layer, Matrix attended);
-  void serial_block(const MoeMlp& spec, std::size_t layer, Matrix attended);
-  void parallel_block(const DenseMlp& spec, std::size_t layer, Matrix attended);
-  void parallel_block(const MoeMlp& spec, std::size_t layer, Matrix attended);
-  Matrix attention(std::size_t layer, const StepInputs& step, KvLayer cache);
-  Matrix widen(const DenseMlp& spec, const DenseWeights& weights, int tokens);
+  // A block reads norm(residual) and returns the same for the next block.
+  NormedRows block(std::size_t layer, const StepInputs& step, KvLayer cache, NormedRows normed);
+  NormedRows serial_block(const DenseMlp& spec, std::size_t layer, Matrix attended);
+  NormedRows serial_block(const MoeMlp& spec, std::size_t layer, Matrix attended);
+  NormedRows parallel_block(const DenseMlp& spec, std::size_t layer, Matrix attended, Matrix normed);
+  NormedRows parallel_block(const MoeMlp& spec, std::size_t layer, Matrix attended, Matrix normed);
+  Matrix attention(std::size_t layer, const StepInputs& step, KvLayer cache, NormedRows normed);
+  Matrix widen(const DenseMlp& spec, const DenseWeights& weights, NormedRows normed);
   const Norm& norm_before(std::size_t layer) const;  // the final one behind the last layer
   void allocate_activations();
   void queue(const StepInputs& step, std::span<const KvLayer> cache);
-  std::uint64_t replay_key(const StepInputs& step, std::span<const KvLayer> cache) const;
+  std::span<const std::uint64_t> replay_key(const StepInputs& step, std::span<const KvLayer> cache);
 
   ModelSpec spec_;
   ModelWeights weights_;
   Backend& backend_;
   DecoderLimits limits_;
   std::vector<std::size_t> group_of_layer_;  // into StepInputs::groups
+  std::vector<std::uint64_t> replay_key_;    // of the latest step; kept for its memory
 
   // Activations, allocated once for the largest batch.
   std::vector<Buffer> memory_;

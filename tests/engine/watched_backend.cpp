@@ -28,7 +28,7 @@ class WatchedBackend final : public ForwardingBackend {
     return inner().pack(source);
   }
   // A short step is queued inside replay, which may repeat it without asking again; a long one is not.
-  void replay(std::uint64_t key, const std::function<void()>& body) override {
+  void replay(std::span<const std::uint64_t> key, const std::function<void()>& body) override {
     begin_step();
     replays_ = true;
     inner().replay(key, body);

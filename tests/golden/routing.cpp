@@ -45,7 +45,7 @@ class RoutedBackend : public ForwardingBackend {
  public:
   using ForwardingBackend::ForwardingBackend;
 
-  void replay(std::uint64_t, const std::function<void()>& body) override { body(); }
+  void replay(std::span<const std::uint64_t>, const std::function<void()>& body) override { body(); }
 
  protected:
   std::size_t layer_of(const MoeWeights& weights) {
@@ -79,10 +79,11 @@ class Recording final : public RoutedBackend {
     record(in, spec, weights);
     inner().mix_experts(out, in, spec, weights);
   }
-  void mix_experts_add_norm(const AfterBranch& then, Matrix in, const MoeMlp& spec,
-                            const MoeWeights& weights) override {
-    record(in, spec, weights);
-    inner().mix_experts_add_norm(then, in, spec, weights);
+  NormedRows mix_experts_add_norm(const AfterBranch& then, NormedRows in, const MoeMlp& spec,
+                                  const MoeWeights& weights) override {
+    const Matrix rows = inner().finish_norm(std::move(in));
+    record(rows, spec, weights);
+    return inner().mix_experts_add_norm(then, rows, spec, weights);
   }
 
  private:
@@ -114,9 +115,9 @@ class Repeating final : public RoutedBackend {
       mix_row(row_of(out, row), row_of(in, row), spec, weights, shifts(own, target, spec, layer, position));
     }
   }
-  void mix_experts_add_norm(const AfterBranch& then, Matrix in, const MoeMlp& spec,
-                            const MoeWeights& weights) override {
-    Backend::mix_experts_add_norm(then, in, spec, weights);
+  NormedRows mix_experts_add_norm(const AfterBranch& then, NormedRows in, const MoeMlp& spec,
+                                  const MoeWeights& weights) override {
+    return Backend::mix_experts_add_norm(then, std::move(in), spec, weights);
   }
 
  private:

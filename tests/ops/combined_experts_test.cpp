@@ -70,13 +70,15 @@ class Scene {
                         .scale = 1.0f,
                         .norm = &norm,
                         .router = &weights.router};
-    device_.backend().linear_add_norm(then, device_.upload(in_, type), {{&out_.packed}, {}});
+    NormedRows rows_to_mix =
+        device_.backend().linear_add_norm(then, device_.upload(in_, type), {{&out_.packed}, {}});
     then.out = out;
     then.router = nullptr;
-    device_.backend().mix_experts_add_norm(then, routed, case_.spec, weights);
+    NormedRows mixed_rows =
+        device_.backend().mix_experts_add_norm(then, std::move(rows_to_mix), case_.spec, weights);
     std::vector<std::int32_t> rows(static_cast<std::size_t>(case_.tokens));
     for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::int32_t>(i);
-    device_.backend().take_rows(taken, out, device_.upload(rows));
+    device_.backend().take_rows(taken, std::move(mixed_rows), device_.upload(rows));
 
     HostMatrix expected = after_attention();
     std::vector<reference::Expert> experts;

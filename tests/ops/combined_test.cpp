@@ -52,8 +52,7 @@ class Chain {
                               .scale = case_.scale,
                               .norm = &norm_};
     const Matrix bias = case_.bias ? device_.upload(bias_, DType::f32) : Matrix{};
-    device_.backend().linear_add_norm(then, in, {{&down_.packed}, bias});
-    read(then.out);
+    read(device_.backend().linear_add_norm(then, in, {{&down_.packed}, bias}));
   }
   HostMatrix expected_residual() const {
     HostMatrix out =
@@ -93,9 +92,12 @@ void expect_chain(Device& device, const LinearCase& c) {
   const Matrix activated = device.poisoned(c.tokens, c.hidden, type);
   // Not silu: of the large sums that integer weights give it leaves nothing.
   const ActivationSpec activation = {.kind = Activation::relu, .gated = true};
-  chain.add([&](Matrix rows) {
-    device.backend().linear(product, rows, {{&chain.up().packed}, {}});
-    device.backend().linear_activated(activated, wide, rows, {{&chain.up().packed}, {}}, activation);
+  chain.add([&](NormedRows rows) {
+    device.backend().linear(product, std::move(rows), {{&chain.up().packed}, {}});
+  });
+  chain.add([&](NormedRows rows) {
+    device.backend().linear_activated(activated, wide, std::move(rows), {{&chain.up().packed}, {}},
+                                      activation);
   });
   EXPECT_TRUE(agrees(chain.residual(), chain.expected_residual(), relative_tolerance(type)));
   const HostMatrix expected = reference::linear(chain.expected_rows(), chain.up().values.front(), {});
@@ -129,7 +131,7 @@ TEST_P(AfterLinear, GivesFinishedRowsToTakeRows) {
   Chain chain(device, {.format = WeightFormat::bf16, .width = 256, .hidden = 512});
   const std::vector<std::int32_t> first = {0};
   const Matrix out = device.poisoned(1, 256, device.activations());
-  chain.add([&](Matrix rows) { device.backend().take_rows(out, rows, device.upload(first)); });
+  chain.add([&](NormedRows rows) { device.backend().take_rows(out, std::move(rows), device.upload(first)); });
   EXPECT_TRUE(agrees(device.download(out), chain.expected_rows(), chain_tolerance(device.activations())));
 }
 
@@ -138,7 +140,8 @@ TEST_P(AfterLinear, LeavesRowsOfAPlainNormAlone) {
   HostMatrix gain = random_matrix(1, 256, 1.0, 5), stream = random_matrix(1, 256, 1.0, 6);
   const Matrix residual = device.upload(stream, DType::f32);
   const Matrix product = device.poisoned(1, 1024, DType::f32);
-  chain.add([&](Matrix rows) {  // whose rows are overwritten by a norm of another row
+  chain.add([&](const NormedRows& unread) {  // a norm of another row overwrites these rows
+    const Matrix rows = unread.unfinished();
     const Norm norm = {
         .kind = NormKind::rms, .epsilon = 1e-5f, .gain = device.upload(gain, DType::f32), .bias = {}};
     device.backend().add_norm(rows, residual, {}, 1.0f, norm);

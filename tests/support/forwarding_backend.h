@@ -39,7 +39,9 @@ class ForwardingBackend : public Backend {
   }
   std::uint64_t mark() override { return inner_->mark(); }
   void wait_for(std::uint64_t mark) override { inner_->wait_for(mark); }
-  void replay(std::uint64_t key, const std::function<void()>& body) override { inner_->replay(key, body); }
+  void replay(std::span<const std::uint64_t> key, const std::function<void()>& body) override {
+    inner_->replay(key, body);
+  }
   void embed(Matrix out, const Weight& table, Matrix tokens, float scale) override {
     inner_->embed(out, table, tokens, scale);
   }
@@ -49,7 +51,9 @@ class ForwardingBackend : public Backend {
   void add_norm(Matrix out, Matrix residual, Matrix delta, float scale, const Norm& norm) override {
     inner_->add_norm(out, residual, delta, scale, norm);
   }
-  void linear(Matrix out, Matrix in, const Linear& weights) override { inner_->linear(out, in, weights); }
+  void linear(Matrix out, NormedRows in, const Linear& weights) override {
+    inner_->linear(out, std::move(in), weights);
+  }
   void rotate_and_store(Matrix qkv, Matrix rope_table, const AttentionCall& call) override {
     inner_->rotate_and_store(qkv, rope_table, call);
   }
@@ -57,24 +61,27 @@ class ForwardingBackend : public Backend {
   void activate(Matrix out, Matrix in, const ActivationSpec& activation) override {
     inner_->activate(out, in, activation);
   }
-  void linear_activated(Matrix out, Matrix wide, Matrix in, const Linear& weights,
+  void linear_activated(Matrix out, Matrix wide, NormedRows in, const Linear& weights,
                         const ActivationSpec& activation) override {
-    inner_->linear_activated(out, wide, in, weights, activation);
+    inner_->linear_activated(out, wide, std::move(in), weights, activation);
   }
   void mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights) override {
     inner_->mix_experts(out, in, spec, weights);
   }
-  void linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights) override {
-    inner_->linear_add_norm(then, in, weights);
+  NormedRows linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights) override {
+    return inner_->linear_add_norm(then, in, weights);
   }
-  void mix_experts_add_norm(const AfterBranch& then, Matrix in, const MoeMlp& spec,
-                            const MoeWeights& weights) override {
-    inner_->mix_experts_add_norm(then, in, spec, weights);
+  NormedRows mix_experts_add_norm(const AfterBranch& then, NormedRows in, const MoeMlp& spec,
+                                  const MoeWeights& weights) override {
+    return inner_->mix_experts_add_norm(then, std::move(in), spec, weights);
   }
+  Matrix finish_norm(NormedRows in) override { return inner_->finish_norm(std::move(in)); }
   void rotate_and_attend(Matrix out, Matrix qkv, Matrix rope_table, const AttentionCall& call) override {
     inner_->rotate_and_attend(out, qkv, rope_table, call);
   }
-  void take_rows(Matrix out, Matrix in, Matrix rows) override { inner_->take_rows(out, in, rows); }
+  void take_rows(Matrix out, NormedRows in, Matrix rows) override {
+    inner_->take_rows(out, std::move(in), rows);
+  }
   void sample(Matrix out, Matrix logits, const SamplingInputs& inputs) override {
     inner_->sample(out, logits, inputs);
   }

@@ -65,8 +65,8 @@ class CpuBackend final : public Backend {
   void add_norm(Matrix out, Matrix residual, Matrix delta, float scale, const Norm& norm) override {
     cpu::add_norm(compute(), out, residual, delta, scale, norm);
   }
-  void linear(Matrix out, Matrix in, const Linear& weights) override {
-    cpu::linear(compute(), out, in, weights);
+  void linear(Matrix out, NormedRows in, const Linear& weights) override {
+    cpu::linear(compute(), out, in.complete(), weights);
   }
   void rotate_and_store(Matrix qkv, Matrix rope_table, const AttentionCall& call) override {
     cpu::rotate_and_store(compute(), qkv, rope_table, call);
@@ -80,9 +80,10 @@ class CpuBackend final : public Backend {
   void mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights) override {
     cpu::mix_experts(compute(), out, in, spec, weights);
   }
-  void take_rows(Matrix out, Matrix in, Matrix rows) override {
+  void take_rows(Matrix out, NormedRows in, Matrix rows) override {
+    const Matrix from = in.complete();
     for (int r = 0; r < out.rows; ++r) {
-      std::copy_n(floats(in, *integers(rows, r)), out.cols, floats(out, r));
+      std::copy_n(floats(from, *integers(rows, r)), out.cols, floats(out, r));
     }
   }
   void sample(Matrix out, Matrix logits, const SamplingInputs& inputs) override {

@@ -149,7 +149,7 @@ class CudaBackend final : public Backend {
     return marks_.set();
   }
   void wait_for(std::uint64_t mark) override { marks_.wait_for(mark); }
-  void replay(std::uint64_t key, const std::function<void()>& body) override {
+  void replay(std::span<const std::uint64_t> key, const std::function<void()>& body) override {
     enter_thread();
     graphs_.replay(key, body);
   }
@@ -161,10 +161,11 @@ class CudaBackend final : public Backend {
     if (x.rows > 0) add_rows(queue(), x, view(table), positions);
   }
   void add_norm(Matrix out, Matrix residual, Matrix delta, float scale, const Norm& norm) override {
-    products_.single().forget(out);
     if (residual.rows > 0) cuda::add_norm(queue(), out, residual, delta, scale, norm);
   }
-  void linear(Matrix out, Matrix in, const Linear& weights) override { products_.linear(out, in, weights); }
+  void linear(Matrix out, NormedRows in, const Linear& weights) override {
+    products_.linear(out, in, weights);
+  }
   void rotate_and_store(Matrix qkv, Matrix rope_table, const AttentionCall& call) override {
     if (qkv.rows > 0) cuda::rotate_and_store(queue(), qkv, rope_table, call);
   }
@@ -173,23 +174,24 @@ class CudaBackend final : public Backend {
   void activate(Matrix out, Matrix in, const ActivationSpec& activation) override {
     if (out.rows > 0) cuda::activate(queue(), out, in, activation);
   }
-  void linear_activated(Matrix out, Matrix wide, Matrix in, const Linear& weights,
+  void linear_activated(Matrix out, Matrix wide, NormedRows in, const Linear& weights,
                         const ActivationSpec& activation) override {
     products_.linear_activated(out, wide, in, weights, activation);
   }
   void mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights) override {
     products_.mix_experts(out, in, spec, weights);
   }
-  void linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights) override {
-    products_.linear_add_norm(then, in, weights);
+  NormedRows linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights) override {
+    return products_.linear_add_norm(then, in, weights);
   }
-  void mix_experts_add_norm(const AfterBranch& then, Matrix in, const MoeMlp& spec,
-                            const MoeWeights& weights) override {
-    products_.mix_experts_add_norm(then, in, spec, weights);
+  NormedRows mix_experts_add_norm(const AfterBranch& then, NormedRows in, const MoeMlp& spec,
+                                  const MoeWeights& weights) override {
+    return products_.mix_experts_add_norm(then, in, spec, weights);
   }
-  void take_rows(Matrix out, Matrix in, Matrix rows) override {
-    products_.single().finish(in);
-    if (out.rows > 0) cuda::take_rows(queue(), out, in, rows);
+  Matrix finish_norm(NormedRows in) override { return products_.single().finish(in); }
+  void take_rows(Matrix out, NormedRows in, Matrix rows) override {
+    const Matrix from = products_.single().finish(in);
+    if (out.rows > 0) cuda::take_rows(queue(), out, from, rows);
   }
   void sample(Matrix out, Matrix logits, const SamplingInputs& inputs) override {
     if (out.rows == 0) return;

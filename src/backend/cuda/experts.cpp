@@ -108,21 +108,24 @@ void Products::reserve_experts(const MoeMlp& spec, int width, std::int64_t token
   between_.at_least(measure.used());
 }
 
-void Products::mix_experts_add_norm(const AfterBranch& then, Matrix in, const MoeMlp& spec,
-                                    const MoeWeights& weights) {
-  if (in.rows == 0) return;
+NormedRows Products::mix_experts_add_norm(const AfterBranch& then, const NormedRows& rows, const MoeMlp& spec,
+                                          const MoeWeights& weights) {
+  const Matrix in = rows.unfinished();
+  if (in.rows == 0) return then.out;
   reserve_experts(spec, in.cols, in.rows);
   Parts parts(between_.at_least(0));
   const Mixture mixture = divide(parts, spec, in.cols, in.rows);
-  if (in.rows == 1 && single_.mix_experts_add_norm(then, in, mixture.hidden, spec, weights)) return;
-  single_.finish(in);
-  single_.forget(then.out);
+  if (in.rows == 1) {
+    auto delayed = single_.mix_experts_add_norm(then, rows, mixture.hidden, spec, weights);
+    if (delayed) return std::move(*delayed);
+  }
+  single_.finish(rows);
   mix(in, spec, weights, mixture, {.out = then.branch, .then = &then});
+  return then.out;
 }
 
 void Products::mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights) {
   if (in.rows == 0) return;
-  single_.finish(in);
   reserve_experts(spec, in.cols, in.rows);
   Parts parts(between_.at_least(0));
   mix(in, spec, weights, divide(parts, spec, in.cols, in.rows), {.out = out});

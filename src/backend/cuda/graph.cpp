@@ -59,16 +59,17 @@ cudaGraphExec_t GraphCache::record(const std::function<void()>& body) {
   return ready;
 }
 
-void GraphCache::replay(std::uint64_t key, const std::function<void()>& body) {
+void GraphCache::replay(std::span<const std::uint64_t> key, const std::function<void()>& body) {
   if (inside_) return body();
   const Inside inside(inside_);
-  const auto [entry, fresh] = graphs_.try_emplace(key);
-  entry->second.last_use = ++uses_;
-  if (fresh) {
+  const auto entry = graphs_.find(key);
+  if (entry == graphs_.end()) {
+    graphs_[Key(key.begin(), key.end())].last_use = ++uses_;
     body();
     if (graphs_.size() > max_graphs) forget_oldest();
     return;
   }
+  entry->second.last_use = ++uses_;
   if (entry->second.graph == nullptr) entry->second.graph = record(body);
   check(cudaGraphLaunch(entry->second.graph, stream_));
 }

@@ -3,9 +3,12 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
+#include <vector>
 
 namespace inferno::cuda {
 
@@ -17,13 +20,21 @@ class GraphCache {
   GraphCache& operator=(const GraphCache&) = delete;
 
   // The first time a key is seen the body runs as it is, because it may still size workspaces; the second
-  // time it is recorded, and from then on replayed. A body inside another belongs to that.
-  void replay(std::uint64_t key, const std::function<void()>& body);
+  // time it is recorded, and from then on replayed. A body inside another is part of the outer one.
+  void replay(std::span<const std::uint64_t> key, const std::function<void()>& body);
   bool is_inside() const { return inside_; }  // a body
-  // For a new model: whatever lies at the old addresses then means something else.
+  // For a new model: the old addresses then hold something else.
   void clear();
 
  private:
+  using Key = std::vector<std::uint64_t>;
+  // Compares whole keys, also with spans, so that a look-up copies nothing.
+  struct KeyOrder {
+    using is_transparent = void;
+    bool operator()(std::span<const std::uint64_t> a, std::span<const std::uint64_t> b) const {
+      return std::ranges::lexicographical_compare(a, b);
+    }
+  };
   struct Entry {
     cudaGraphExec_t graph = nullptr;
     std::uint64_t last_use = 0;
@@ -32,7 +43,7 @@ class GraphCache {
   void forget_oldest();
 
   cudaStream_t stream_;
-  std::map<std::uint64_t, Entry> graphs_;
+  std::map<Key, Entry, KeyOrder> graphs_;
   std::uint64_t uses_ = 0;
   bool inside_ = false;
 };

@@ -69,14 +69,17 @@ void Products::multiply_expanded(std::span<const WeightView> parts, const Produc
   }
 }
 
-void Products::linear(Matrix out, Matrix in, const Linear& weights) {
+void Products::linear(Matrix out, const NormedRows& rows, const Linear& weights) {
   if (out.rows == 0) return;
+  const Matrix in = rows.unfinished();
   const bool narrow = in.dtype == DType::bf16;
   Product product = {.out = out, .in = in, .bias = bias_of(weights), .bias_stride = weights.bias.cols};
   std::vector<WeightView> parts;
   for (const Weight* weight : weights.parts) parts.push_back(view(*weight));
   const auto streams = [&](const WeightView& part) { return single_.takes(in, part); };
-  if (!std::ranges::all_of(parts, streams)) single_.finish(in);
+  const bool all_stream = std::ranges::all_of(parts, streams);
+  if (!all_stream) single_.finish(rows);
+  const StreamInput streamed = all_stream ? stream_input(rows) : StreamInput{in, {}};
   for (std::size_t first = 0; first < parts.size();) {
     const WeightView& weight = parts[first];
     std::size_t end = first + 1;
@@ -89,7 +92,7 @@ void Products::linear(Matrix out, Matrix in, const Linear& weights) {
     }
     const auto group = std::span(parts).subspan(first, end - first);
     if (streams(weight)) {
-      stream_linear(queue_, group, out, product.column, single_.input(in), product.bias);
+      stream_linear(queue_, group, out, product.column, streamed, product.bias);
     } else if (few == Few::gemv) {
       gemv(queue_, group, product);
     } else if (few == Few::grouped) {
@@ -106,8 +109,9 @@ void Products::linear(Matrix out, Matrix in, const Linear& weights) {
 
 // Gate and up rows of the same elements in one block, so that only their result is written. Weights that take
 // long to decode are better decoded once for all tokens, by linear().
-void Products::linear_activated(Matrix out, Matrix wide, Matrix in, const Linear& weights,
+void Products::linear_activated(Matrix out, Matrix wide, const NormedRows& rows, const Linear& weights,
                                 const ActivationSpec& activation) {
+  const Matrix in = rows.unfinished();
   std::vector<WeightView> parts;
   for (const Weight* weight : weights.parts) parts.push_back(view(*weight));
   const WeightFormat format = parts.front().format;
@@ -116,10 +120,10 @@ void Products::linear_activated(Matrix out, Matrix wide, Matrix in, const Linear
   const bool fits = in.dtype == DType::bf16 && out.rows <= gemv_most_tokens && out.rows > 0 &&
                     activation.gated && !shares && gemv_takes_gated(parts, out.cols);
   if (fits && single_.takes(in, parts.front())) {
-    stream_gated(queue_, parts, out, single_.input(in), bias_of(weights), activation);
+    stream_gated(queue_, parts, out, stream_input(rows), bias_of(weights), activation);
     return;
   }
-  single_.finish(in);
+  single_.finish(rows);
   const auto* bias = bias_of(weights);
   if (fits) {
     gemv_gated(queue_, parts, {.out = out, .in = in, .bias = bias, .bias_stride = weights.bias.cols}, {},
@@ -134,11 +138,13 @@ void Products::linear_activated(Matrix out, Matrix wide, Matrix in, const Linear
   }
 }
 
-void Products::linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights) {
-  if (activations_ == DType::bf16 && single_.linear_add_norm(then, in, weights)) return;
+NormedRows Products::linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights) {
+  if (activations_ == DType::bf16) {
+    if (auto delayed = single_.linear_add_norm(then, in, weights)) return std::move(*delayed);
+  }
   linear(then.branch, in, weights);
-  single_.forget(then.out);
   if (then.residual.rows > 0) add_norm(queue_, then.out, then.residual, then.branch, then.scale, *then.norm);
+  return then.out;
 }
 
 std::string product_name(const Queue& queue, WeightFormat format, int tokens, DType activations) {

@@ -23,14 +23,14 @@ class Products {
         between_(memory, "expert activations"),
         single_(queue, memory) {}
 
-  void linear(Matrix out, Matrix in, const Linear& weights);
-  void linear_activated(Matrix out, Matrix wide, Matrix in, const Linear& weights,
+  void linear(Matrix out, const NormedRows& in, const Linear& weights);
+  void linear_activated(Matrix out, Matrix wide, const NormedRows& in, const Linear& weights,
                         const ActivationSpec& activation);
   void mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights);
 
-  void linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights);
-  void mix_experts_add_norm(const AfterBranch& then, Matrix in, const MoeMlp& spec,
-                            const MoeWeights& weights);
+  NormedRows linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights);
+  NormedRows mix_experts_add_norm(const AfterBranch& then, const NormedRows& in, const MoeMlp& spec,
+                                  const MoeWeights& weights);
   SingleToken& single() { return single_; }
 
   // Sizes the workspaces for steps of so many tokens.

@@ -12,8 +12,7 @@ constexpr int max_blocks = 1024;
 }  // namespace
 
 void SingleToken::reserve() {
-  rows_ = nullptr;  // of another decoder, whose addresses may come again
-  router_ = nullptr;
+  has_logits_ = false;
   if (queue_.overlaps) clear_sums(queue_, room().router_sums);
 }
 
@@ -36,26 +35,15 @@ bool SingleToken::takes(Matrix in, const WeightView& weight) const {
   return in.rows == 1 && in.dtype == DType::bf16 && has_stream(queue_, weight, 1);
 }
 
-StreamInput SingleToken::input(Matrix in) const {
-  return {in, in.data == rows_ ? norm_ : DelayedNorm{}};
-}
-
-void SingleToken::finish(Matrix in) {
-  if (in.data != rows_ || rows_ == nullptr) return;
-  drop_logits();
-  finish_norm(queue_, in, norm_);
-  rows_ = nullptr;
-}
-
-void SingleToken::forget(Matrix out) {
-  if (out.data != rows_) return;
-  drop_logits();
-  rows_ = nullptr;
+Matrix SingleToken::finish(const NormedRows& in) {
+  if (in.router() != nullptr) drop_logits();
+  if (in.delayed()) finish_norm(queue_, in.unfinished(), *in.delayed());
+  return in.unfinished();
 }
 
 void SingleToken::drop_logits() {
-  if (router_ != nullptr) clear_sums(queue_, room().router_sums);
-  router_ = nullptr;
+  if (has_logits_) clear_sums(queue_, room().router_sums);
+  has_logits_ = false;
 }
 
 bool SingleToken::can_add(const AfterBranch& then, const Linear& weights, int vectors) const {
@@ -80,35 +68,35 @@ AddTo SingleToken::add_to(const AfterBranch& then) {
   return add;
 }
 
-void SingleToken::delay(const AfterBranch& then, const Weight* router) {
-  rows_ = then.out.data;
-  norm_ = {.squares = room().squares,
-           .parts = stream_blocks(queue_, then.out.cols),
-           .per_width = 1.0f / static_cast<float>(then.out.cols),
-           .epsilon = then.norm->epsilon};
-  router_ = router;
+NormedRows SingleToken::delayed(const AfterBranch& then, const Weight* router) {
+  has_logits_ = router != nullptr;
+  const DelayedNorm norm = {.squares = room().squares,
+                            .parts = stream_blocks(queue_, then.out.cols),
+                            .per_width = 1.0f / static_cast<float>(then.out.cols),
+                            .epsilon = then.norm->epsilon};
+  return {then.out, norm, router};
 }
 
-bool SingleToken::linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights) {
-  if (in.dtype != DType::bf16 || !can_add(then, weights, 1)) return false;
-  if (in.data == rows_) finish(in);  // its squares would be written while they are read
+std::optional<NormedRows> SingleToken::linear_add_norm(const AfterBranch& then, Matrix in,
+                                                       const Linear& weights) {
+  if (in.dtype != DType::bf16 || !can_add(then, weights, 1)) return std::nullopt;
   const AddTo add = add_to(then);
-  stream_add(queue_, view(*weights.parts.front()), then.out, input(in), bias_of(weights), add);
-  delay(then, add.router);
-  return true;
+  stream_add(queue_, view(*weights.parts.front()), then.out, {in, {}}, bias_of(weights), add);
+  return delayed(then, add.router);
 }
 
-bool SingleToken::mix_experts_add_norm(const AfterBranch& then, Matrix in, Matrix hidden, const MoeMlp& spec,
-                                       const MoeWeights& weights) {
+std::optional<NormedRows> SingleToken::mix_experts_add_norm(const AfterBranch& then, const NormedRows& in,
+                                                            Matrix hidden, const MoeMlp& spec,
+                                                            const MoeWeights& weights) {
   const std::size_t count = weights.gate_up.parts.size();
-  if (in.data != rows_ || router_ == nullptr || router_ != weights.router.parts.front()) return false;
-  if (!spec.activation.gated || count > 2 || spec.active > stream_most_active) return false;
+  if (in.router() == nullptr || in.router() != weights.router.parts.front()) return std::nullopt;
+  if (!spec.activation.gated || count > 2 || spec.active > stream_most_active) return std::nullopt;
   std::array<WeightView, 2> up = {view(*weights.gate_up.parts.front()), view(*weights.gate_up.parts.back())};
   const bool fits = same_kind(up[0], up[1]) && has_stream(queue_, up[0], 1) &&
                     up[0].rows * static_cast<int>(count) == 2 * spec.hidden &&
                     (count == 2 || spec.hidden % tiles::tile_rows == 0) &&
                     can_add(then, weights.down, spec.active);
-  if (!fits) return false;
+  if (!fits) return std::nullopt;
   const Room own = room();
   const Routing routing = {
       .sums = own.router_sums,
@@ -119,15 +107,14 @@ bool SingleToken::mix_experts_add_norm(const AfterBranch& then, Matrix in, Matri
       .chosen = own.chosen,
       .shares = own.shares,
       .hidden_scale = stream_hidden_scale(view(*weights.down.parts.front()), spec.activation)};
-  stream_experts(queue_, std::span(up).first(count), hidden, input(in), weights.gate_up, spec.activation,
-                 routing);
-  router_ = nullptr;  // stream_combine makes its sums zero
+  stream_experts(queue_, std::span(up).first(count), hidden, stream_input(in), weights.gate_up,
+                 spec.activation, routing);
+  has_logits_ = false;  // stream_combine makes the sums zero
   AfterBranch last = then;
-  last.router = nullptr;  // its logits would be added while they are made zero
+  last.router = nullptr;  // logits would be added while stream_combine makes the sums zero
   stream_combine(queue_, view(*weights.down.parts.front()), then.out, {hidden, {}}, weights.down, routing,
                  add_to(last));
-  delay(then, nullptr);
-  return true;
+  return delayed(then, nullptr);
 }
 
 }  // namespace inferno::cuda

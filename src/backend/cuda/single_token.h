@@ -1,7 +1,10 @@
-// Steps of one token: which products stream their weights, and what one kernel leaves undone for the next.
-// A norm needs the whole row before any element of it is right. So the kernel that adds a branch to the
-// residual writes rows without 1 / rms, and whoever reads them multiplies its own sums by it.
+// Steps of one token: which products stream their weights, and what one kernel leaves to the next.
+// A norm needs the whole row before any of its elements is right. So the kernel that adds a branch to the
+// residual stream writes rows without the factor 1 / rms, and the kernel that reads them multiplies its own
+// sums by it. NormedRows carries that debt from the one operation to the other.
 #pragma once
+
+#include <optional>
 
 #include "backend/backend.h"
 #include "backend/cuda/kernels/linear/stream.h"
@@ -17,17 +20,13 @@ class SingleToken {
   void reserve();
   // Whether weights of this kind stream for such an input.
   bool takes(Matrix in, const WeightView& weight) const;
-  // The rows with what they lack.
-  StreamInput input(Matrix in) const;
-  // Rows that some other kernel is about to read.
-  void finish(Matrix in);
-  // Somebody has written these rows anew.
-  void forget(Matrix out);
+  // Multiplies the rows by the factor they lack, for kernels that cannot.
+  Matrix finish(const NormedRows& in);
 
-  // False, with nothing done, when these do not fit.
-  bool linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights);
-  bool mix_experts_add_norm(const AfterBranch& then, Matrix in, Matrix hidden, const MoeMlp& spec,
-                            const MoeWeights& weights);
+  // Nothing, with nothing done, when these do not fit.
+  std::optional<NormedRows> linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights);
+  std::optional<NormedRows> mix_experts_add_norm(const AfterBranch& then, const NormedRows& in, Matrix hidden,
+                                                 const MoeMlp& spec, const MoeWeights& weights);
 
  private:
   struct Room {
@@ -38,16 +37,16 @@ class SingleToken {
   Room room();
   bool can_add(const AfterBranch& then, const Linear& weights, int vectors) const;
   AddTo add_to(const AfterBranch& then);
-  void delay(const AfterBranch& then, const Weight* router);
+  NormedRows delayed(const AfterBranch& then, const Weight* router);
   void drop_logits();
 
   const Queue& queue_;
   Workspace room_;
-  // The rows that lack 1 / rms, and the router whose logits lie ready for them: without one, the sums of
-  // logits are zero.
-  const std::byte* rows_ = nullptr;
-  DelayedNorm norm_;
-  const Weight* router_ = nullptr;
+  bool has_logits_ = false;  // Room::router_sums wait to be read; otherwise they are zero
 };
+
+inline StreamInput stream_input(const NormedRows& in) {
+  return {in.unfinished(), in.delayed().value_or(DelayedNorm{})};
+}
 
 }  // namespace inferno::cuda

@@ -9,13 +9,6 @@ namespace inferno::cuda {
 
 constexpr int stream_most_active = 32, stream_most_experts = 128;
 
-// Rows that still have to be multiplied by 1 / rms. The squares were summed in parts.
-struct DelayedNorm {
-  const float* squares = nullptr;  // null: nothing is missing
-  int parts = 0;
-  float per_width = 1.0f, epsilon = 0.0f;  // 1 / the number of columns
-};
-
 // residual += scale * product; out = gain * residual, with 1 / rms delayed.
 struct AddTo {
   float* residual = nullptr;
@@ -41,8 +34,8 @@ struct Routing {
 };
 
 struct StreamInput {
-  Matrix rows;  // one, or the `active` ones of chosen experts; f32 or bf16
-  DelayedNorm norm;
+  Matrix rows;       // one, or the `active` ones of chosen experts; f32 or bf16
+  DelayedNorm norm;  // without squares: the rows are complete
 };
 
 // Multiplies the row by its 1 / rms after all, for kernels that do not know of it.
