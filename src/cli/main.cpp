@@ -1,4 +1,4 @@
-// Arguments in, one try/catch, exit codes out.
+// Parses the arguments, runs a command and turns exceptions into messages and exit codes.
 #include <cstdio>
 #include <exception>
 #include <iostream>
@@ -19,12 +19,12 @@ int report(const Error& error) {
   return exit_code(error.kind());
 }
 
-// A result that could not be written is not a success.
+// Fails if the result could not be written completely.
 int flushed() {
   std::cout.flush();
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout) return 0;
-  return report(Error(ErrorKind::io, "standard output: cannot write all of the result",
-                      {.why = "the disk is full, or what reads it has gone", .next = {}}));
+  return report(Error(ErrorKind::io, "standard output: cannot write the whole result",
+                      {.why = "the disk is full, or the reader closed the pipe", .next = {}}));
 }
 
 int run(int argc, char** argv) {
@@ -37,7 +37,7 @@ int run(int argc, char** argv) {
   } catch (const Exit& end) {
     return end.code;
   } catch (const CLI::ParseError& error) {
-    // Help and version leave through here too; everything else is the caller's mistake.
+    // --help and --version arrive here too, with exit code 0.
     if (error.get_exit_code() == 0) {
       app.exit(error);
       return flushed();

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs `inferno doctor` in surroundings that are strange, bare or broken: it answers, and never ends by a signal.
+"""Runs `inferno doctor` in unusual, empty and broken environments: it always reports and never crashes.
 
 Usage: doctor_test.py PROGRAM FAKE_DRIVER_FOLDER
 """
@@ -60,7 +60,7 @@ class Doctor(unittest.TestCase):
         for mask in (0o000, 0o077, 0o777):
             self.assertEqual(doctor(environment=environment, umask=mask)[0], 0)
 
-    def test_bytes_that_drive_a_terminal_are_shown_escaped(self):
+    def test_control_characters_are_escaped(self):
         code, out, _ = doctor(environment={"HF_HOME": "/tmp/\x1b[31mred\x9b\u202e"})
         self.assertEqual(code, 0)
         self.assertNotIn("\x1b", out)

@@ -89,7 +89,7 @@ class Prompts(Scene):
         done = run("-m", self.chat, "--batch", self.path / "efforts.jsonl", code=1)
         self.assertIn('expected low, medium or high, found "huge"', json.loads(done.stdout)["error"])
 
-    def test_loading_can_be_watched(self):
+    def test_verbose_reports_loading_and_conversions(self):
         said = run("hi", "-m", models.ENDLESS, "-n", "1", *GREEDY, "--verbose").stderr.decode()
         self.assertRegex(said, r"loaded [\d.]+ GB in [\d.]+ s, [\d.]+ GB/s\n")
         self.assertIn("converted: model.layers.*.mlp.experts.gate_up_proj (4 tensors): rows reordered; ", said)
@@ -103,7 +103,7 @@ class Prompts(Scene):
         said = run(long * 3, "-m", models.LLAMA, "-n", "1", *GREEDY, code=2).stderr.decode()
         self.assertIn("this is all the context that the model was made for", said)
 
-    def test_given_twice_are_the_callers_mistake(self):
+    def test_given_twice_are_refused(self):
         done = run("a", "-p", "b", "-m", models.LLAMA, code=2)
         self.assertIn(b"more than once", done.stderr)
         self.assertEqual(done.stdout, b"")
@@ -171,7 +171,7 @@ class Results(Scene):
         run("Hello", "-m", models.LLAMA, "-n", "2", *GREEDY, "-o", self.path / "out.txt")
         self.assertGreater((self.path / "out.txt").stat().st_size, 0)
 
-    def test_that_nobody_reads_any_more_end_quietly(self):
+    def test_end_quietly_when_the_reader_closes_the_pipe(self):
         reader, writer = os.pipe()
         process = subprocess.Popen([PROGRAM, "generate", "Hello", "-m", models.LLAMA, "--stream", "--ignore-eos", *GREEDY],
                                    stdout=writer, stderr=subprocess.PIPE, env=environment())
@@ -219,7 +219,7 @@ class Interrupts(Scene):
         return subprocess.Popen([PROGRAM, "generate", *map(str, arguments), "--device", "cpu"], stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, env=environment())
 
-    def test_print_what_was_made_and_end_with_130(self):
+    def test_print_the_partial_answer_and_exit_with_130(self):
         process = self.start("Hello", "-m", models.ENDLESS, "--stream", "--ignore-eos", "--temperature", "0")
         first = os.read(process.stdout.fileno(), 1)
         started = time.monotonic()
@@ -229,7 +229,7 @@ class Interrupts(Scene):
         self.assertLess(time.monotonic() - started, 2)
         self.assertTrue((first + rest).endswith(b"\n"))
 
-    def test_leave_whole_json_behind(self):
+    def test_still_write_complete_json(self):
         process = self.start("Hello", "-m", models.ENDLESS, "--json", "--ignore-eos", "--temperature", "0")
         while b"device:" not in process.stderr.readline():
             pass
@@ -241,7 +241,7 @@ class Interrupts(Scene):
 
 
 class OnATerminal(Scene):
-    def test_text_streams_and_cannot_drive_it(self):
+    def test_text_streams_and_cannot_control_it(self):
         terminal = Terminal([PROGRAM, "generate", "Hello", "-m", str(models.LLAMA), "-n", "200", "--ignore-eos", *GREEDY],
                             environment())
         try:
@@ -271,7 +271,7 @@ class OnATerminal(Scene):
         self.assertNotIn(b"\x1b", terminal.raw)
         self.assertNotIn(b"loading", terminal.raw)
 
-    def test_a_missing_prompt_is_said_at_once(self):
+    def test_a_missing_prompt_is_reported_at_once(self):
         terminal = Terminal([PROGRAM, "generate", "-m", str(models.LLAMA)], environment())
         try:
             terminal.wait_for("no prompt given")
@@ -309,7 +309,7 @@ class Batches(Scene):
         results, _ = self.batch([line], "-m", models.LLAMA)
         self.assertEqual((results[0]["completion_tokens"], results[0]["id"], len(results[0]["logprobs"]["content"])), (2, "x", 2))
 
-    def test_report_bad_lines_in_their_places_and_end_with_1(self):
+    def test_report_bad_lines_in_their_places_and_exit_with_1(self):
         good = {"prompt": "x", "max_tokens": 2, "temperature": 0}
         results, done = self.batch([good, "{bad", good, {"prompt": "x", "temprature": 1}, {"prompt": "word " * 900}, good],
                                    "-m", models.LLAMA, "--context", "128", code=1)

@@ -1,4 +1,4 @@
-"""Models for tests of the commands: a tiny random one with a chat template, and the real one where it is."""
+"""Models for tests of the commands: a tiny random one with a chat template, and a real one if it is available."""
 import json
 import os
 import pathlib
@@ -6,10 +6,10 @@ import shutil
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 LLAMA = ROOT / "tests/data/models/llama"
-ENDLESS = ROOT / "tests/data/models/gpt_oss"  # a context of 131072 tokens: it writes until it is stopped
+ENDLESS = ROOT / "tests/data/models/gpt_oss"  # a context of 131072 tokens: it generates until it is stopped
 SHARED = pathlib.Path(os.environ.get("INFERNO_SHARED", ROOT.parent / "shared"))
 STORIES = SHARED / "reference/real/TinyStories-656K"
-# Control tokens that the tiny vocabulary has, around each message.
+# Each message is enclosed in control tokens of the tiny vocabulary.
 TEMPLATE = ("{{ bos_token }}{% for message in messages %}<{{ message.role }}>{{ message.content }}</{{ message.role }}>\n"
             "{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}")
 
@@ -43,7 +43,7 @@ def padded_model(folder, tokens):
 
 
 def stories():
-    """[(prompt, text that greedy decoding writes after it)] of the real model, or None without it."""
+    """[(prompt, its greedy continuation)] of the real model, or None if it is not available."""
     if not STORIES.exists():
         return None
     cases = json.loads((STORIES / "golden.json").read_text())["cases"]

@@ -15,7 +15,7 @@ import models  # noqa: E402
 from terminal import Terminal  # noqa: E402
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))
-STATS = r"(\d+) tokens, [\d.-]+ tokens/s, first after [\d.]+ m?s; prompt: (\d+) tokens, (\d+) of them cached"
+STATS = r"(\d+) tokens?, [\d.-]+ tokens/s, first token after [\d.]+ m?s; prompt: (\d+) tokens?, (\d+) cached"
 UP, DOWN, LEFT, RIGHT = "\x1b[A", "\x1b[B", "\x1b[D", "\x1b[C"
 # The tiny random model writes broken UTF-8, which comes back as U+FFFD; a letter that is forced on it comes back as it was.
 LETTER = str(json.loads((models.LLAMA / "tokenizer.json").read_text())["model"]["vocab"]["a"])
@@ -151,7 +151,7 @@ class Interrupting(Scene):
         terminal.send("one\rtwo")
         terminal.wait_for(STATS + r".*\n>>> two$")
 
-    def test_the_terminal_is_given_back_whatever_happens(self):
+    def test_the_terminal_is_always_restored(self):
         for number, end in enumerate((b"\x04", signal.SIGTERM, signal.SIGHUP, signal.SIGSEGV)):
             terminal = self.play(self.chat, *SHORT)
             terminal.wait_for(r"^>>> $")
@@ -203,7 +203,7 @@ class Talking(Scene):
         terminal.send("/nonsense\r")
         terminal.wait_for("/nonsense is not a command")
         terminal.send("/help\r")
-        terminal.wait_for(r"/regen +another answer")
+        terminal.wait_for(r"/regen +generate another answer")
         terminal.send("/open nothing.json\r")
         terminal.wait_for("error: nothing.json")
         terminal.send("/bye\r")
@@ -234,7 +234,7 @@ class Talking(Scene):
         self.answered(terminal, "x\r")
         self.assertNotRegex(terminal.raw.decode(), r"\x1b\[[0-9;]*m")
 
-    def test_the_model_cannot_drive_the_terminal(self):
+    def test_the_model_cannot_control_the_terminal(self):
         # The tiny model knows every byte as a token; 0x1b is forced on it.
         tokens = json.loads((models.LLAMA / "tokenizer.json").read_text())["model"]["vocab"]
         escape = tokens["ě"]  # GPT-2's name for byte 0x1b
@@ -262,7 +262,7 @@ class Choosing(Scene):
             terminal.send(answer + "\r")
             terminal.wait_for(rf"^{name} \(llama\), context of 4096 tokens[\s\S]*>>> $")
 
-    def test_one_can_leave_instead(self):
+    def test_control_d_leaves_the_list(self):
         terminal = self.play(**self.places)
         terminal.wait_for("number or name: $")
         terminal.send("\x04")
@@ -284,7 +284,7 @@ class Choosing(Scene):
 
 
 class Settings(Scene):
-    def test_thinking_that_the_template_does_not_know_is_said_to_have_no_effect(self):
+    def test_a_think_option_that_the_template_ignores_is_reported(self):
         done = self.piped("hi\n", self.chat, *SHORT, "--no-think")
         self.assertIn("note: --no-think has no effect", done.stderr.decode())
 

@@ -1,4 +1,4 @@
-"""A pseudo-terminal with a program in it, and the screen a person would see: just enough of a VT100."""
+"""A pseudo-terminal that runs a program, and the screen a user would see: a minimal VT100."""
 import fcntl
 import os
 import pty
@@ -79,7 +79,7 @@ class Screen:
 
 
 class Terminal:
-    """Runs a program on a terminal of its own."""
+    """Runs a program on its own terminal."""
 
     def __init__(self, arguments, environment, columns=200, rows=50, cwd=None):
         self.process, self.file = pty.fork()
@@ -97,7 +97,7 @@ class Terminal:
         self.status = None
 
     def pump(self, seconds):
-        """Reads what there is; False when the program has closed the terminal."""
+        """Reads what is available; False if the program closed the terminal."""
         ready, _, _ = select.select([self.file], [], [], seconds)
         if not ready:
             return True
@@ -122,7 +122,7 @@ class Terminal:
         return True
 
     def wait_for(self, pattern, seconds=20, after=0):
-        """Until the screen shows the pattern at or behind offset `after`; returns the match."""
+        """Waits until the screen shows the pattern at or after offset `after`; returns the match."""
         end = time.monotonic() + seconds
         while True:
             found = re.compile(pattern, re.MULTILINE).search(self.screen.text(), after)
@@ -146,7 +146,7 @@ class Terminal:
         os.kill(self.process, number)
 
     def ended(self, seconds=20):
-        """Waits for the end; the exit code, or minus the signal."""
+        """Waits for the program to end; returns its exit code, or minus the signal."""
         end = time.monotonic() + seconds
         while self.status is None:
             self.pump(0.05)

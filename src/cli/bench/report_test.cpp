@@ -5,8 +5,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/bench/plot.h"
-
 namespace inferno {
 namespace {
 
@@ -83,7 +81,7 @@ TEST(BenchPlot, ShowsBothPanelsWithAxesUnitsAndLegend) {
   const std::string svg = as_svg(scene());
   EXPECT_THAT(svg,
               AllOf(HasSubstr("<svg xmlns="), HasSubstr("Throughput over batch"),
-                    HasSubstr("Decoding over depth"), HasSubstr("sequences at once"),
+                    HasSubstr("Decoding over depth"), HasSubstr("concurrent sequences"),
                     HasSubstr("tokens in the cache"), HasSubstr(">tokens/s<"), HasSubstr(">tg100, batch 1<"),
                     HasSubstr(">read roofline, batch 1<"), HasSubstr(">tg100 @ d2048<"),
                     HasSubstr("prefers-color-scheme: dark"), HasSubstr("tg100, batch 1: 1000.00 ± ")));

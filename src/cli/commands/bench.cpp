@@ -16,7 +16,6 @@
 #include "base/thread_pool.h"
 #include "checkpoint/config_json.h"
 #include "cli/bench/measure_engine.h"
-#include "cli/bench/plot.h"
 #include "cli/bench/report.h"
 #include "cli/builtin_model.h"
 #include "cli/command.h"

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::chrono::seconds rate_window{5};
 constexpr int bar_cells = 20;
-constexpr int longest_name = 44;
+constexpr int max_name = 44;
 
 std::string bar(std::uint64_t have, std::uint64_t size) {
   const int full = size == 0
@@ -37,20 +37,19 @@ std::string time_left(std::uint64_t missing, double rate) {
   return short_duration(static_cast<double>(missing) / rate);
 }
 
-// The end of a long path says more than its beginning. Counted in bytes, which is enough for what is shown
-// here.
+// Keeps the end of a long path, which says more than its start. Counts bytes, which is enough here.
 std::string shortened(const std::string& path) {
   const std::string text = printable(path);
-  if (text.size() <= longest_name) return text;
-  std::size_t begin = text.size() - longest_name + 3;
+  if (text.size() <= max_name) return text;
+  std::size_t begin = text.size() - max_name + 3;
   while (begin < text.size() && (static_cast<unsigned char>(text[begin]) & 0xC0U) == 0x80) ++begin;
   return "..." + text.substr(begin);
 }
 
 std::string_view note_of(hub::FileState state) {
   switch (state) {
-    case hub::FileState::elsewhere: return "another process fetches it";
-    case hub::FileState::verifying: return "verified, being written";
+    case hub::FileState::elsewhere: return "another process is downloading it";
+    case hub::FileState::verifying: return "verified, writing";
     case hub::FileState::waiting:
     case hub::FileState::fetching:
     case hub::FileState::finished: return "";
@@ -58,7 +57,7 @@ std::string_view note_of(hub::FileState state) {
   return "";
 }
 
-// Escape sequences aside, at most that many characters; a line that wraps could not be drawn over.
+// Cuts a line before `columns` characters: a line that wraps could not be redrawn.
 std::string cut(const std::string& line, int columns) {
   int count = 0;
   for (std::size_t at = 0; at < line.size(); ++at) {
@@ -108,13 +107,13 @@ std::vector<std::string> download_lines(const hub::DownloadProgress& progress,
   std::vector<std::string> lines;
   for (std::size_t at = 0; at < progress.files.size() && static_cast<int>(lines.size()) < rows; ++at) {
     const hub::FileProgress& file = progress.files[at];
-    const bool is_at_work = file.state == hub::FileState::fetching ||
-                            file.state == hub::FileState::verifying ||
-                            file.state == hub::FileState::elsewhere;
-    if (!is_at_work) continue;
+    const bool is_in_progress = file.state == hub::FileState::fetching ||
+                                file.state == hub::FileState::verifying ||
+                                file.state == hub::FileState::elsewhere;
+    if (!is_in_progress) continue;
     std::string line =
-        fmt::format(" {:<{}} {} {:>3} %  {:>9}", shortened(file.path), longest_name,
-                    bar(file.have, file.size), percent(file.have, file.size), human_size(file.size));
+        fmt::format(" {:<{}} {} {:>3} %  {:>9}", shortened(file.path), max_name, bar(file.have, file.size),
+                    percent(file.have, file.size), human_size(file.size));
     const double speed = at < file_rates.size() ? file_rates[at] : 0;
     if (const std::string_view note = note_of(file.state); !note.empty()) {
       line += fmt::format("  {}", note);
@@ -146,24 +145,24 @@ void DownloadDisplay::show(const hub::DownloadProgress& progress) {
   }
   if (kind_ == Kind::lines) {
     const int tenths = percent(progress.have, progress.size) / 10;
-    if (tenths > shown_) say(total_line(progress, rate_.per_second()) + "\n");
-    shown_ = std::max(shown_, tenths);
+    if (tenths > printed_tenths_) say(total_line(progress, rate_.per_second()) + "\n");
+    printed_tenths_ = std::max(printed_tenths_, tenths);
   }
   if (kind_ != Kind::screen) return;
   const terminal::ScreenSize screen = terminal::screen_size(STDERR_FILENO);
-  std::string text = drawn_ > 0 ? fmt::format("\r\x1b[{}A", drawn_) : "";
+  std::string text = drawn_lines_ > 0 ? fmt::format("\r\x1b[{}A", drawn_lines_) : "";
   const auto lines =
       download_lines(progress, rates, rate_.per_second(), screen.columns, std::clamp(screen.rows - 3, 1, 8));
   for (const std::string& line : lines) text += line + "\x1b[K\n";
   text += "\x1b[J";
-  drawn_ = static_cast<int>(lines.size());
+  drawn_lines_ = static_cast<int>(lines.size());
   say(text);
 }
 
 void DownloadDisplay::clear() {
-  if (kind_ != Kind::screen || drawn_ == 0) return;
-  say(fmt::format("\r\x1b[{}A\x1b[J", drawn_));
-  drawn_ = 0;
+  if (kind_ != Kind::screen || drawn_lines_ == 0) return;
+  say(fmt::format("\r\x1b[{}A\x1b[J", drawn_lines_));
+  drawn_lines_ = 0;
 }
 
 }  // namespace inferno

@@ -1,5 +1,4 @@
-// How far a download is: a few lines on a terminal that are drawn again and again, a line for each tenth
-// elsewhere.
+// Progress of a download: a few lines on a terminal that are redrawn, otherwise a line for every 10 %.
 #pragma once
 
 #include <chrono>
@@ -13,7 +12,7 @@
 
 namespace inferno {
 
-// On standard error; that nobody reads it is no reason to stop.
+// Writes to standard error and ignores failures: a closed stderr must not stop a download.
 void say(std::string_view text);
 
 // Bytes a second over the last seconds.
@@ -21,7 +20,7 @@ class Rate {
  public:
   using Time = std::chrono::steady_clock::time_point;
   void add(Time now, std::uint64_t total);
-  double per_second() const;  // 0 when nothing is known yet
+  double per_second() const;  // 0 before the second sample
 
  private:
   struct Sample {
@@ -33,7 +32,7 @@ class Rate {
 
 std::string short_duration(double seconds);  // "33 s", "4 min 10 s", "2 h 05 min"
 
-// The lines for a screen of that width: the files at work, `rows` of them at most, and the total.
+// The lines for a screen with `columns`: at most `rows` files in progress, then the total.
 std::vector<std::string> download_lines(const hub::DownloadProgress& progress,
                                         const std::vector<double>& file_rates, double rate, int columns,
                                         int rows);
@@ -44,18 +43,18 @@ class DownloadDisplay {
  public:
   enum class Kind { silent, lines, screen };
   explicit DownloadDisplay(Kind kind) : kind_(kind) {}
-  // The right one for standard error.
+  // Chooses by whether standard error is a terminal.
   static Kind kind_for_stderr(bool is_wanted);
 
   void show(const hub::DownloadProgress& progress);
-  void clear();  // what was drawn, before something else is said
+  void clear();  // removes what was drawn, before other output
 
  private:
   Kind kind_;
   Rate rate_;
   std::vector<Rate> file_rates_;
-  int drawn_ = 0;   // lines on the screen
-  int shown_ = -1;  // tenths that were said
+  int drawn_lines_ = 0;
+  int printed_tenths_ = -1;
 };
 
 }  // namespace inferno

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/sizes.h"
 #include "base/utf8.h"
 
 namespace inferno::play {
@@ -89,13 +90,13 @@ std::string AnswerView::safe(const std::string& text) const {
 
 std::string answer_line(const Answer& answer) {
   const Finished& finished = answer.finished;
-  // The first token belongs to the prompt's time.
+  // Prefill produces the first token.
   const double decoded = static_cast<double>(answer.tokens.size()) - 1;
-  std::string line =
-      fmt::format("{} tokens, {}, first after {}; prompt: {} tokens, {} of them cached", answer.tokens.size(),
-                  rate(decoded, finished.decode_seconds), duration(answer.first_token_seconds),
-                  finished.prompt_tokens, finished.cached_tokens);
-  if (answer.finish_reason == "length") line += "; ended by the limit of tokens";
+  std::string line = fmt::format(
+      "{}, {}, first token after {}; prompt: {}, {} cached", counted(answer.tokens.size(), "token"),
+      rate(decoded, finished.decode_seconds), duration(answer.first_token_seconds),
+      counted(static_cast<std::uint64_t>(finished.prompt_tokens), "token"), finished.cached_tokens);
+  if (answer.finish_reason == "length") line += "; stopped: token limit";
   if (answer.finish_reason == "cancelled") line += "; stopped";
   return line;
 }
@@ -104,21 +105,21 @@ void Tally::add(const Answer& answer) {
   ++answers;
   prompt_tokens += answer.finished.prompt_tokens;
   cached_tokens += answer.finished.cached_tokens;
-  written_tokens += static_cast<long>(answer.tokens.size());
+  generated_tokens += static_cast<long>(answer.tokens.size());
   decoded_tokens += std::max(static_cast<long>(answer.tokens.size()) - 1, 0L);
   prompt_seconds += answer.finished.prompt_seconds;
   decode_seconds += answer.finished.decode_seconds;
 }
 
-std::string session_lines(const Tally& tally) {
-  const long read = tally.prompt_tokens - tally.cached_tokens;
+std::string session_lines(const Tally& stats) {
+  const long prefilled = stats.prompt_tokens - stats.cached_tokens;
   return fmt::format(
       "answers   {}\n"
-      "prompts   {} tokens: {} cached, {} read at {}\n"
-      "written   {} tokens at {}\n",
-      tally.answers, tally.prompt_tokens, tally.cached_tokens, read,
-      rate(static_cast<double>(read), tally.prompt_seconds), tally.written_tokens,
-      rate(static_cast<double>(tally.decoded_tokens), tally.decode_seconds));
+      "prompts   {} tokens: {} cached, {} prefilled at {}\n"
+      "generated {} tokens at {}\n",
+      stats.answers, stats.prompt_tokens, stats.cached_tokens, prefilled,
+      rate(static_cast<double>(prefilled), stats.prompt_seconds), stats.generated_tokens,
+      rate(static_cast<double>(stats.decoded_tokens), stats.decode_seconds));
 }
 
 }  // namespace inferno::play

@@ -1,4 +1,4 @@
-// How the parts of a reply look while they arrive. Pure: parts in, bytes out.
+// How an answer looks: its parts while they arrive, and its statistics. Produces bytes and writes nothing.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 namespace inferno::play {
 
 struct ViewOptions {
-  bool is_terminal = false;  // control characters are shown, not sent
-  bool has_colour = false;   // markdown and dim reasoning
+  bool is_terminal = false;  // control characters are escaped
+  bool has_colour = false;   // coloured markdown, dim reasoning
   bool shows_reasoning = true;
 };
 
@@ -20,7 +20,7 @@ class AnswerView {
   explicit AnswerView(ViewOptions options) : options_(options) {}
 
   std::string show(const ReplyPart& part);
-  // The rest, styles ended, and a line break where the answer has none.
+  // The rest, with styles reset and a line break if the answer does not end with one.
   std::string finish();
 
  private:
@@ -38,18 +38,19 @@ class AnswerView {
   bool is_at_line_start_ = true;
 };
 
-// "130 tokens, 812.5 tokens/s, first after 12.3 ms; prompt: 58 tokens, 32 of them cached"
+// "130 tokens, 812.5 tokens/s, first token after 12.3 ms; prompt: 58 tokens, 32 cached"
 std::string answer_line(const Answer& answer);
 
+// The sums of a session.
 struct Tally {
   int answers = 0;
-  long prompt_tokens = 0, cached_tokens = 0, written_tokens = 0;
-  long decoded_tokens = 0;  // written but for the first of each answer
+  long prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0;
+  long decoded_tokens = 0;  // generated tokens except the first of each answer, which prefill produces
   double prompt_seconds = 0, decode_seconds = 0;
 
   void add(const Answer& answer);
 };
 
-std::string session_lines(const Tally& tally);
+std::string session_lines(const Tally& stats);
 
 }  // namespace inferno::play

@@ -1,4 +1,4 @@
-// The two ends of a conversation with a person: a terminal with everything, or a pipe with text alone.
+// Input and output of a conversation: a terminal with line editor and colours, or pipes with text alone.
 #pragma once
 
 #include <memory>
@@ -23,10 +23,10 @@ class Console {
   terminal::Entry read(const terminal::Question& question) { return input_->read(question); }
   terminal::Prompts prompts() const;
 
-  // Text of the conversation. False when nobody reads any more.
+  // Writes text of the conversation. False if the reader is gone.
   bool write(std::string_view bytes) const;
-  // Words about the conversation: beside it on a terminal, to stderr from a pipe. Dim where there are
-  // colours.
+  // Write messages about the conversation: to stdout on a terminal, else to stderr. note() is dim if there
+  // are colours.
   void say(const std::string& text) const;
   void note(const std::string& text) const;
 

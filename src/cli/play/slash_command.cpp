@@ -20,19 +20,20 @@ constexpr std::array words = {
 };
 
 constexpr std::array help = {
-    CommandHelp{"/help, /?", "", "this list"},
-    CommandHelp{"/exit, /bye, /quit", "", "leave (so does Ctrl-D)"},
-    CommandHelp{"/clear", "", "begin a new conversation; the system prompt stays"},
-    CommandHelp{"/system", "[TEXT]", "set the system prompt and begin anew; without TEXT: show it"},
+    CommandHelp{"/help, /?", "", "show this list"},
+    CommandHelp{"/exit, /bye, /quit", "", "leave (also Ctrl-D)"},
+    CommandHelp{"/clear", "", "start a new conversation and keep the system prompt"},
+    CommandHelp{"/system", "[TEXT]",
+                "set the system prompt and start a new conversation; without TEXT: show it"},
     CommandHelp{"/set", "[NAME VALUE]",
-                "change a setting; without arguments: show all; VALUE default: the model's own"},
-    CommandHelp{"/show", "", "the model, its format, the context in use and the settings"},
-    CommandHelp{"/load", "MODEL", "go on with another model, in a new conversation"},
-    CommandHelp{"/save", "FILE", "write the conversation as JSON"},
-    CommandHelp{"/open", "FILE", "go on with a saved conversation"},
-    CommandHelp{"/regen", "", "another answer to the last message"},
-    CommandHelp{"/undo", "", "take the last message and its answer back"},
-    CommandHelp{"/stats", "", "what was read, written and reused in this session"},
+                "change a setting; without arguments: show all; VALUE default: reset it"},
+    CommandHelp{"/show", "", "show the model, its chat format, the context in use and the settings"},
+    CommandHelp{"/load", "MODEL", "switch to another model and start a new conversation"},
+    CommandHelp{"/save", "FILE", "save the conversation as JSON"},
+    CommandHelp{"/open", "FILE", "continue a saved conversation"},
+    CommandHelp{"/regen", "", "generate another answer to the last message"},
+    CommandHelp{"/undo", "", "remove the last message and its answer"},
+    CommandHelp{"/stats", "", "show the token counts and speeds of this session"},
 };
 
 std::string_view trimmed(std::string_view text) {

@@ -1,4 +1,4 @@
-// What a line at the prompt of `play` means: a message, or a command that begins with a slash.
+// The commands of `play`: lines that begin with a slash.
 #pragma once
 
 #include <span>
@@ -26,25 +26,25 @@ enum class Action {
 struct SlashCommand {
   Action action = Action::unknown;
   std::string name;       // as typed, for messages
-  std::string arguments;  // the rest of the line, without the spaces around it
+  std::string arguments;  // the rest of the line, trimmed
 };
 
 struct CommandHelp {
   std::string_view words, arguments, meaning;
 };
 
-// True for lines that begin with a slash and a letter or '?': a path such as "/usr/bin is …" is taken for a
-// command too, and answered with help; a space before it makes it a message.
+// True for lines that begin with a slash and a letter or '?'. A path such as "/usr/bin is …" counts as an
+// unknown command; a space before it makes it a message.
 bool is_command(std::string_view line);
 SlashCommand parse_command(std::string_view line);
 
 std::span<const CommandHelp> command_help();
 
-// "on", "off", "low", …: what /set think may be.
+// The value of /set think: "on", "off", "low", …
 struct ThinkSetting {
   bool known = false;
   bool on = true;
-  std::string effort;  // "low", "medium" or "high"; empty for the model's own
+  std::string effort;  // "low", "medium" or "high"; empty: the model's default
 };
 ThinkSetting parse_think(std::string_view text);
 

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uintmax_t max_bytes = 4u << 20;  // of the file, from its end
+constexpr std::uintmax_t max_bytes = 4u << 20;  // only the end of a longer file is read
 
 std::string escaped(std::string_view entry) {
   std::string out;
@@ -41,7 +41,7 @@ std::string unescaped(std::string_view line) {
       out += line[at] == 'n' ? '\n' : line[at];
     }
   }
-  // The file may have been edited by anything.
+  // Other programs may have written to the file.
   return clean_input(out);
 }
 
@@ -58,8 +58,8 @@ bool write_all(int file, std::string_view bytes) {
   return true;
 }
 
-bool write_file(const fs::path& path, std::string_view bytes, int how) {
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, S_IRUSR | S_IWUSR);
+bool write_file(const fs::path& path, std::string_view bytes, int flags) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, S_IRUSR | S_IWUSR);
   if (file < 0) return false;
   const bool written = write_all(file, bytes);
   return ::close(file) == 0 && written;
@@ -102,14 +102,14 @@ bool History::append(const std::string& entry) const {
   return write_file(*file_, escaped(entry) + "\n", O_APPEND);
 }
 
-// Written beside and renamed, so that a session that ends in between loses nothing.
+// Writes a temporary file and renames it, so that a session that ends in between loses nothing.
 void History::shorten_file() const {
   std::string text;
   for (const std::string& entry : entries_) text += escaped(entry) + "\n";
-  const fs::path beside = fmt::format("{}.{}", file_->string(), ::getpid());
+  const fs::path temporary = fmt::format("{}.{}", file_->string(), ::getpid());
   std::error_code status;
-  if (write_file(beside, text, O_TRUNC)) fs::rename(beside, *file_, status);
-  fs::remove(beside, status);
+  if (write_file(temporary, text, O_TRUNC)) fs::rename(temporary, *file_, status);
+  fs::remove(temporary, status);
 }
 
 }  // namespace inferno::terminal

@@ -1,4 +1,4 @@
-// What was typed before: a bounded list, and the file it lives in between sessions.
+// Entries typed earlier: a bounded list, and the file that keeps it between sessions.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,13 @@ class History {
   static constexpr std::size_t max_entries = 1000;
 
   History() = default;
-  // Reads the entries of a file, the oldest first; one that is not there is an empty history. Entries are
-  // lines, with \n and \\ for line breaks and backslashes.
+  // Reads the file, oldest entry first; a missing file is an empty history. Each entry is one line, with \n
+  // and \\ for line breaks and backslashes.
   explicit History(std::filesystem::path file);
 
   const std::vector<std::string>& entries() const { return entries_; }
-  // Blank entries and repetitions of the newest are not kept. The file gets the entry at once, so that
-  // several sessions can share it. A file that cannot be written does not end a conversation: the answer is
-  // false then.
+  // Skips blank entries and repetitions of the newest one. Appends to the file at once, so that several
+  // sessions can share it. False if the file cannot be written, which must not end a conversation.
   bool add(const std::string& entry);
 
  private:

@@ -11,15 +11,14 @@ namespace {
 
 constexpr char escape = '\x1b';
 constexpr std::string_view paste_begin = "\x1b[200~", paste_end = "\x1b[201~";
-// Longer sequences are not keys; a terminal that sends one is cut off there.
-constexpr std::size_t longest_sequence = 32;
+constexpr std::size_t max_sequence = 32;  // bytes; longer sequences are not keys and are cut off
 
 struct Sequence {
   std::string_view bytes;  // after ESC
   KeyKind kind;
 };
 
-// What the usual terminals send, xterm's modifiers included (1;3 Alt, 1;5 Ctrl).
+// What common terminals send, including xterm's modifiers (1;3 Alt, 1;5 Ctrl).
 constexpr std::array sequences = {
     Sequence{"[A", KeyKind::up},
     Sequence{"[B", KeyKind::down},
@@ -50,14 +49,14 @@ constexpr std::array sequences = {
     Sequence{"\b", KeyKind::erase_word},
 };
 
-// How long the escape sequence at the start of `bytes` is; nullopt when its end has not come yet.
+// Length of the escape sequence at the start of `bytes`; nullopt if it is incomplete.
 std::optional<std::size_t> sequence_length(std::string_view bytes) {
   if (bytes.size() < 2) return std::nullopt;
   if (bytes[1] == 'O') return bytes.size() < 3 ? std::nullopt : std::optional<std::size_t>(3);
   if (bytes[1] != '[') return 2;
   for (std::size_t at = 2; at < bytes.size(); ++at) {
     if (bytes[at] >= '@' && bytes[at] <= '~') return at + 1;
-    if (at + 1 >= longest_sequence) return at + 1;
+    if (at + 1 >= max_sequence) return at + 1;
   }
   return std::nullopt;
 }
@@ -126,7 +125,7 @@ std::size_t KeyDecoder::take_escape(std::vector<Key>& keys) {
     keys.push_back({found->kind, {}});
     return *length;
   }
-  // Sequences we do not know do nothing; ESC before another byte is the escape key and that byte.
+  // Unknown sequences are ignored; ESC before any other byte is the escape key.
   if (sequence[1] == '[' || sequence[1] == 'O') return *length;
   keys.push_back({KeyKind::escape, {}});
   return 1;
@@ -154,7 +153,7 @@ std::size_t KeyDecoder::take_paste(std::vector<Key>& keys) {
     pasting_ = false;
     return found + paste_end.size();
   }
-  // The end mark may have come in half.
+  // The last bytes may be the first part of the end mark.
   const std::size_t keep = std::min(held_.size(), paste_end.size() - 1);
   const std::size_t taken = held_.size() - keep;
   pasted_ += held_.substr(0, taken);

@@ -1,4 +1,4 @@
-// Bytes from a terminal to keys. Pure: no terminal is needed to test it.
+// Decodes bytes from a terminal into keys. Needs no terminal, so tests can drive it.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 namespace inferno::terminal {
 
 enum class KeyKind {
-  text,   // one or more characters to insert as they are
-  paste,  // the same between the marks of a bracketed paste; line breaks are '\n'
+  text,   // one or more characters to insert
+  paste,  // the text of a bracketed paste; line breaks are '\n'
   enter,
-  new_line,  // Alt-Enter: a line break that does not send
+  new_line,  // Alt-Enter: inserts a line break instead of submitting
   tab,
   backspace,
   erase,  // Delete
@@ -25,7 +25,7 @@ enum class KeyKind {
   home,
   end,
   escape,
-  control,    // Ctrl with the letter in `text`: "a" to "z"
+  control,    // Ctrl and the letter in `text`: "a" to "z"
   erase_word  // Alt-Backspace; Ctrl-W is a control key
 };
 
@@ -35,18 +35,17 @@ struct Key {
   friend bool operator==(const Key&, const Key&) = default;
 };
 
-// Keeps what is not yet decided between calls: half a character, half an escape sequence, an open paste.
+// Keeps incomplete input between calls: half a character, half an escape sequence, an open paste.
 class KeyDecoder {
  public:
   std::vector<Key> push(std::string_view bytes);
-  // True when the bytes so far could be a key or the beginning of a longer one: after a short silence, call
-  // flush().
+  // Whether the bytes so far are a key or the start of a longer sequence; after a short pause call flush().
   bool is_waiting() const { return !held_.empty() && !pasting_; }
-  // No more bytes came: a lone ESC was the escape key.
+  // Decodes what is held, assuming that no more bytes follow: a lone ESC is the escape key.
   std::vector<Key> flush();
 
  private:
-  // Bytes of `held_` that one key took; 0 when more are needed.
+  // Each returns how many bytes of `held_` it consumed; 0 if it needs more.
   std::size_t take_key(std::vector<Key>& keys);
   std::size_t take_escape(std::vector<Key>& keys);
   std::size_t take_text(std::vector<Key>& keys);
@@ -57,8 +56,8 @@ class KeyDecoder {
   bool pasting_ = false;
 };
 
-// What was pasted or typed, fit for a prompt: line breaks as '\n', no other control characters than tabs,
-// U+FFFD for what is not UTF-8.
+// Makes pasted or typed text safe for a prompt: line breaks become '\n', control characters except tabs are
+// removed, and bytes that are not UTF-8 become U+FFFD.
 std::string clean_input(std::string_view text);
 
 }  // namespace inferno::terminal

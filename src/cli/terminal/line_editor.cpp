@@ -24,7 +24,7 @@ std::string without_quotes(std::string_view text) {
   if (!text.starts_with(quotes)) return std::string(text);
   std::string_view inside = text.substr(quotes.size());
   const std::size_t end = inside.find(quotes);
-  // What stands behind the closing quotes belongs to the text as well; nothing typed is dropped.
+  // Text after the closing quotes is kept: nothing typed is lost.
   std::string out(inside.substr(0, end));
   if (end != std::string_view::npos) out += inside.substr(end + quotes.size());
   if (out.starts_with('\n')) out.erase(0, 1);
@@ -72,7 +72,7 @@ Outcome LineEditor::apply_control(char letter) {
       break;
     case 'e': cursor_ = line_end(); break;
     case 'f': cursor_ = next_character(text_, cursor_); break;
-    // At the end of a line, the break itself, as in readline's relatives.
+    // At the end of a line Ctrl-K deletes the line break, as in Emacs.
     case 'k': kill(cursor_, cursor_ == line_end() ? next_character(text_, cursor_) : line_end()); break;
     case 'l': return Outcome::clear_screen;
     case 'n': move_line(/*up=*/false); break;
@@ -117,7 +117,7 @@ void LineEditor::kill(std::size_t begin, std::size_t end) {
   erase(begin, end);
 }
 
-// Within a text of several lines first, then through the history.
+// Moves within a text of several lines first, then through the history.
 void LineEditor::move_line(bool up) {
   const std::size_t begin = line_begin(), end = line_end();
   const int column = columns(std::string_view(text_).substr(begin, cursor_ - begin));

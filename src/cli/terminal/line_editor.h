@@ -1,5 +1,4 @@
-// A line editor as a state machine: keys in, text and cursor out. It draws nothing (see line_view.h) and
-// needs no terminal.
+// A line editor as a state machine: keys in, text and cursor out. LineView draws it; tests need no terminal.
 #pragma once
 
 #include <cstddef>
@@ -13,22 +12,21 @@ namespace inferno::terminal {
 
 enum class Outcome {
   editing,
-  submitted,     // text() is what was entered
+  submitted,     // text() is complete
   interrupted,   // Ctrl-C
   left,          // Ctrl-D on an empty line
-  clear_screen,  // Ctrl-L; editing goes on
-  suspend        // Ctrl-Z; editing goes on after it
+  clear_screen,  // Ctrl-L; editing continues
+  suspend        // Ctrl-Z; editing continues afterwards
 };
 
-// True for a text that begins with """ and has not been closed by another: it goes on in the next line.
+// True for a text that begins with """ without a closing """: it continues on the next line.
 bool is_unfinished(std::string_view text);
-// The text inside """ … """; any other text as it is.
+// Removes the enclosing """; any other text is returned unchanged.
 std::string without_quotes(std::string_view text);
 
 class LineEditor {
  public:
-  // `history`, oldest first, is copied: what is changed while walking through it lasts until the line is
-  // entered.
+  // `history`, oldest first, is copied: edits to recalled entries last until the line is submitted.
   explicit LineEditor(std::vector<std::string> history = {});
 
   Outcome apply(const Key& key);
@@ -52,8 +50,8 @@ class LineEditor {
 
   std::string text_;
   std::size_t cursor_ = 0;
-  std::string killed_;               // what Ctrl-Y brings back
-  std::vector<std::string> drafts_;  // the history, and last the new line
+  std::string killed_;               // what Ctrl-Y inserts
+  std::vector<std::string> drafts_;  // the history, then the new line
   std::size_t draft_ = 0;
 };
 

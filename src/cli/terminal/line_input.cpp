@@ -16,18 +16,18 @@
 namespace inferno::terminal {
 namespace {
 
-// Long enough for a slow line to deliver an arrow key whole, short enough for a person.
-constexpr int escape_patience_ms = 60, interrupt_patience_ms = 100;
-constexpr std::size_t longest_entry = std::size_t{64} << 20;
+// Long enough for a slow connection to deliver a whole arrow key, short enough not to be noticed.
+constexpr int escape_timeout_ms = 60, interrupt_timeout_ms = 100;
+constexpr std::size_t max_entry = std::size_t{64} << 20;
 
-// Waits for bytes; 0 when there will be none, -1 when `patience_ms` (-1: for ever) ran out or a signal came.
-ssize_t read_some(int input, std::array<char, 4096>& buffer, int patience_ms) {
+// Waits for bytes. Returns 0 at the end of the input, -1 after `timeout_ms` (-1: no limit) or a signal.
+ssize_t read_some(int input, std::array<char, 4096>& buffer, int timeout_ms) {
   pollfd waiting = {.fd = input, .events = POLLIN, .revents = 0};
-  const int ready = ::poll(&waiting, 1, patience_ms);
+  const int ready = ::poll(&waiting, 1, timeout_ms);
   if (ready <= 0) return -1;
   const ssize_t count = ::read(input, buffer.data(), buffer.size());
   if (count < 0 && (errno == EINTR || errno == EAGAIN)) return -1;
-  return count < 0 ? 0 : count;  // a terminal that is gone is the end of input
+  return count < 0 ? 0 : count;  // a terminal that hung up is the end of the input
 }
 
 class TerminalInput : public LineInput {
@@ -66,7 +66,7 @@ class TerminalInput : public LineInput {
   void remember(const std::string& text) {
     if (history_.add(text) || warned_) return;
     warned_ = true;
-    fmt::print(stderr, "note: the history file cannot be written; it lasts for this session only\n");
+    fmt::print(stderr, "note: cannot write the history file; the history is kept for this session only\n");
   }
 
   std::optional<Entry> ended(Outcome outcome, const LineEditor& editor, LineView& view) {
@@ -91,17 +91,17 @@ class TerminalInput : public LineInput {
     return Entry{EntryKind::end, {}};
   }
 
-  // False when the terminal is gone.
+  // False if the terminal hung up.
   bool await_keys() {
     std::array<char, 4096> buffer{};
     while (typed_.empty()) {
-      const ssize_t count = read_some(input_, buffer, decoder_.is_waiting() ? escape_patience_ms : -1);
+      const ssize_t count = read_some(input_, buffer, decoder_.is_waiting() ? escape_timeout_ms : -1);
       if (count == 0) return false;
       for (Key& key :
            count < 0 ? decoder_.flush() : decoder_.push({buffer.data(), static_cast<std::size_t>(count)})) {
         typed_.push_back(std::move(key));
       }
-      if (count < 0 && typed_.empty()) return true;  // the window may have another size now
+      if (count < 0 && typed_.empty()) return true;  // the window may have been resized
     }
     return true;
   }
@@ -134,7 +134,7 @@ class PlainInput : public LineInput {
   }
 
  private:
-  // nullopt at the end of input and after an interrupt.
+  // nullopt at the end of the input and after an interrupt.
   std::optional<std::string> read_line(const Question& question) {
     std::array<char, 4096> buffer{};
     std::size_t searched = 0;
@@ -147,12 +147,12 @@ class PlainInput : public LineInput {
         return line;
       }
       searched = held_.size();
-      if (held_.size() > longest_entry) {
+      if (held_.size() > max_entry) {
         fail(ErrorKind::invalid_request,
-             fmt::format("standard input: expected lines of at most {} bytes", longest_entry));
+             fmt::format("standard input: expected lines of at most {} bytes", max_entry));
       }
-      // An interrupt may come just before the wait, hence not for ever.
-      const ssize_t count = read_some(input_, buffer, interrupt_patience_ms);
+      // The timeout is needed because an interrupt may arrive just before the wait.
+      const ssize_t count = read_some(input_, buffer, interrupt_timeout_ms);
       if (question.was_interrupted()) return std::nullopt;
       if (count == 0) is_over_ = true;
       if (count > 0) held_.append(buffer.data(), static_cast<std::size_t>(count));

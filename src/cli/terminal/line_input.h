@@ -1,4 +1,4 @@
-// One entry from the user: with the line editor on a terminal, line by line from a pipe.
+// Reads one entry from the user: with the line editor on a terminal, line by line from a pipe.
 #pragma once
 
 #include <functional>
@@ -20,11 +20,11 @@ struct Entry {
   std::string text;  // as typed, """ included
 };
 
-// How to ask for an entry.
+// How to prompt for an entry.
 struct Question {
   Prompts prompts;
-  bool is_remembered = true;  // the entry goes to the history
-  // Asked while waiting for a plain line; on an edited one Ctrl-C is a key.
+  bool is_remembered = true;  // the entry is added to the history
+  // Polled while waiting for a plain line; the line editor gets Ctrl-C as a key.
   std::function<bool()> was_interrupted = [] { return false; };
 };
 
@@ -34,11 +34,11 @@ class LineInput {
   virtual Entry read(const Question& question) = 0;
 };
 
-// `mode` must outlive it; it is in `keys` mode while reading and in `quiet` mode between.
+// `mode` must outlive the result: `keys` mode while reading, `quiet` mode between entries.
 std::unique_ptr<LineInput> terminal_input(int input, int output, History history, TerminalMode& mode);
 
-// Lines as they come, without editing. A text that begins with """ goes
-// on until it is closed. Prompts are written to `output`, where there is one.
+// Lines without editing. A text that begins with """ continues until the closing """. Prompts are written to
+// `output`, if there is one.
 std::unique_ptr<LineInput> plain_input(int input, std::optional<int> output);
 
 }  // namespace inferno::terminal

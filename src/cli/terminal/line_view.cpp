@@ -23,7 +23,7 @@ Layout lay_out(const Prompts& prompts, std::string_view text, std::size_t cursor
   layout.rows.push_back(styled(prompts.first, prompts.style));
   int column = columns(prompts.first);
   const auto place_cursor = [&] {
-    // Behind the last column the cursor stands at the start of the next row.
+    // After the last column the cursor is at the start of the next row.
     if (column >= screen_columns) {
       layout.rows.emplace_back();
       column = 0;

@@ -1,4 +1,4 @@
-// How an edited text lies on the screen, and the bytes that draw it. Pure: sizes in, bytes out.
+// Lays an edited text out on the screen and produces the bytes that draw it. Needs no terminal.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@ struct ScreenSize {
 };
 
 struct Prompts {
-  std::string first = ">>> ";  // plain text; `style` is put around it
+  std::string first = ">>> ";  // plain text, shown in `style`
   std::string next = "... ";   // before every further line
-  std::string style;           // an escape sequence, or empty for none
+  std::string style;           // an escape sequence, or empty
 };
 
 struct Layout {
@@ -32,11 +32,11 @@ class LineView {
  public:
   explicit LineView(Prompts prompts) : prompts_(std::move(prompts)) {}
 
-  // Draws the text over what was drawn before. Texts taller than the screen show the part around the cursor.
+  // Redraws the text. If it is taller than the screen, shows the part around the cursor.
   std::string draw(std::string_view text, std::size_t cursor, ScreenSize size);
-  // Draws it once more, whole, with the cursor behind it at the start of a new line: editing is over.
+  // Draws the whole text a last time and moves the cursor to the start of the next line.
   std::string finish(std::string_view text, ScreenSize size);
-  // Nothing of what was drawn is on the screen any more.
+  // Call after the screen was cleared: the next draw() starts at the cursor.
   void forget() { cursor_row_ = 0; }
 
  private:

@@ -6,7 +6,7 @@
 namespace inferno::terminal {
 namespace {
 
-constexpr std::size_t longest_indent = 16, longest_number = 9;
+constexpr std::size_t max_indent = 16, max_digits = 9;
 constexpr std::string_view plain = "\x1b[0m", bold = "\x1b[1m", italic = "\x1b[3m", dim = "\x1b[2m",
                            cyan = "\x1b[36m";
 
@@ -31,7 +31,7 @@ std::string_view without_indent(std::string_view line) {
   return line.substr(std::min(line.find_first_not_of(" \t"), line.size()));
 }
 
-// "- ", "* ", "+ ", "12. ", "3) ", "> ": where the mark at the start of `line` ends, 0 when it is none.
+// Length of the mark ("- ", "* ", "+ ", "12. ", "3) ", "> ") at the start of `line`, 0 if there is none.
 std::size_t list_mark(std::string_view line) {
   std::size_t end = 0;
   while (end < line.size() && std::isdigit(static_cast<unsigned char>(line[end])) != 0) ++end;
@@ -76,7 +76,7 @@ void Markdown::take(char byte) {
 
 Markdown::Line Markdown::kind_of_line() const {
   const std::string_view mark = without_indent(held_);
-  if (mark.empty()) return held_.size() > longest_indent ? Line::text : Line::undecided;
+  if (mark.empty()) return held_.size() > max_indent ? Line::text : Line::undecided;
   if (fence_.empty()) return kind_of_mark(mark);
   const std::size_t run = mark.front() == fence_.front() ? run_length(mark) : 0;
   if (run >= fence_.size()) return Line::fence;
@@ -101,7 +101,7 @@ Markdown::Line Markdown::kind_of_mark(std::string_view mark) const {
     default: break;
   }
   const std::size_t digits = std::min(mark.find_first_not_of("0123456789"), mark.size());
-  if (digits == 0 || digits > longest_number) return Line::text;
+  if (digits == 0 || digits > max_digits) return Line::text;
   return mark.size() < digits + 2 ? Line::undecided : Line::text;
 }
 
@@ -135,7 +135,7 @@ void Markdown::take_inline(char byte) {
   }
 }
 
-// A run of marks is over; `next` is what follows it.
+// Handles a finished run of marks; `next` is the character after it.
 void Markdown::end_run(char next) {
   if (held_.empty()) return;
   if (held_.front() == '`') {
@@ -159,8 +159,8 @@ void Markdown::end_code_run() {
   }
 }
 
-// As CommonMark, in the simple cases: a run opens before a word and closes behind one. 2*3 and snake_case
-// stay what they are.
+// Follows CommonMark in the simple cases: a run opens before a word and closes after one. 2*3 and snake_case
+// are not emphasis.
 void Markdown::end_emphasis_run(char next) {
   const bool makes_italic = held_.size() == 1 || held_.size() == 3;
   const bool makes_bold = held_.size() == 2 || held_.size() == 3;

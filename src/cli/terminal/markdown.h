@@ -1,5 +1,5 @@
-// Colours for simple markdown while it streams: headings, emphasis, code, fences, lists, quotes. It only puts
-// escape sequences between characters: take them away and the text is what came in, byte for byte.
+// Colours simple markdown while it streams: headings, emphasis, code, fences, lists, quotes. It only inserts
+// escape sequences between characters: without them the output equals the input, byte for byte.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@ namespace inferno::terminal {
 // The text must be free of control characters already: see printable().
 class Markdown {
  public:
-  // What can be shown now; a few characters are held back while they might be a mark (`**`, "## ", "```").
+  // Returns what can be shown now and holds a few characters back that might be a mark (`**`, "## ", "```").
   std::string push(std::string_view text);
-  // The rest, with every style ended; then ready for another text.
+  // Returns the rest, with all styles reset; the next push() starts a new text.
   std::string finish();
 
  private:
@@ -33,8 +33,8 @@ class Markdown {
   std::string out_;
   std::string held_;  // the undecided beginning of a line, or a run of one mark
   Line line_ = Line::undecided;
-  std::string fence_;  // the run that opened the code block we are in
-  std::string code_;   // the run that opened inline code
+  std::string fence_;  // the run that opened the current code block
+  std::string code_;   // the run that opened the current inline code
   bool bold_ = false, italic_ = false;
   char before_ = ' ';  // the last character shown in the line
   bool styled_ = false;

@@ -15,32 +15,32 @@ namespace inferno::terminal {
 namespace {
 
 constexpr std::string_view paste_on = "\x1b[?2004h", paste_off = "\x1b[?2004l";
-// What ends a process without asking it, as far as it can be caught.
+// The signals that end a process by default and can be caught.
 constexpr std::array deadly = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 
 // Global because the signal handlers below restore the terminal from it; written before they are installed.
-struct Found {
+struct Original {
   std::atomic<bool> active = false;
   int input = -1, output = -1;
   termios settings{};
   std::array<struct sigaction, deadly.size()> actions{};
 };
-Found found;
+Original original;
 
 void write_sequence(std::string_view sequence) {
-  // Nothing could be done about a failure, also in a handler.
-  [[maybe_unused]] const ssize_t count = ::write(found.output, sequence.data(), sequence.size());
+  // A signal handler cannot report a failure.
+  [[maybe_unused]] const ssize_t count = ::write(original.output, sequence.data(), sequence.size());
 }
 
-void give_back() {
+void restore() {
   write_sequence(paste_off);
-  ::tcsetattr(found.input, TCSADRAIN, &found.settings);
+  ::tcsetattr(original.input, TCSADRAIN, &original.settings);
 }
 
 void restore_and_die(int signal) {
-  if (found.active.exchange(false)) {
+  if (original.active.exchange(false)) {
     write_sequence("\x1b[0m");
-    give_back();
+    restore();
   }
   ::signal(signal, SIG_DFL);
   ::raise(signal);
@@ -60,34 +60,34 @@ ScreenSize screen_size(int file) {
 }
 
 TerminalMode::TerminalMode(int input, int output) {
-  expects(!found.active, "one terminal mode at a time");
-  found.input = input;
-  found.output = output;
-  if (::tcgetattr(input, &found.settings) != 0) {
-    fail(ErrorKind::io, "the terminal does not tell its settings");
+  expects(!original.active, "one terminal mode at a time");
+  original.input = input;
+  original.output = output;
+  if (::tcgetattr(input, &original.settings) != 0) {
+    fail(ErrorKind::io, "cannot read the terminal settings");
   }
-  found.active = true;
+  original.active = true;
   struct sigaction action{};
   action.sa_handler = restore_and_die;
   for (std::size_t at = 0; at < deadly.size(); ++at) {
-    ::sigaction(deadly[at], &action, &found.actions[at]);
+    ::sigaction(deadly[at], &action, &original.actions[at]);
   }
 }
 
 TerminalMode::~TerminalMode() {
-  set(Mode::as_found);
-  found.active = false;
-  for (std::size_t at = 0; at < deadly.size(); ++at) ::sigaction(deadly[at], &found.actions[at], nullptr);
+  set(Mode::original);
+  original.active = false;
+  for (std::size_t at = 0; at < deadly.size(); ++at) ::sigaction(deadly[at], &original.actions[at], nullptr);
 }
 
 void TerminalMode::set(Mode mode) {
   if (mode == mode_) return;
   mode_ = mode;
-  if (mode == Mode::as_found) {
-    give_back();
+  if (mode == Mode::original) {
+    restore();
     return;
   }
-  termios settings = found.settings;
+  termios settings = original.settings;
   settings.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | IEXTEN);
   settings.c_cc[VMIN] = 1;
   settings.c_cc[VTIME] = 0;
@@ -95,16 +95,16 @@ void TerminalMode::set(Mode mode) {
     settings.c_lflag &= ~static_cast<tcflag_t>(ISIG);
     settings.c_iflag &= ~static_cast<tcflag_t>(IXON | ICRNL | INLCR);
   } else {
-    // Stopping in the middle of an answer would leave the shell with our settings.
+    // Ctrl-Z during an answer would leave the shell with these settings.
     settings.c_cc[VSUSP] = _POSIX_VDISABLE;
   }
-  // Without flushing: what is typed ahead is kept.
-  ::tcsetattr(found.input, TCSADRAIN, &settings);
+  // TCSADRAIN rather than TCSAFLUSH keeps what was typed ahead.
+  ::tcsetattr(original.input, TCSADRAIN, &settings);
   write_sequence(mode == Mode::keys ? paste_on : paste_off);
 }
 
 void TerminalMode::suspend() {
-  set(Mode::as_found);
+  set(Mode::original);
   ::kill(0, SIGTSTP);
   set(Mode::keys);
 }

@@ -1,4 +1,4 @@
-// The terminal itself: its modes, its size, and the promise that it is left as it was found.
+// The terminal: its modes and size, and the guarantee that its settings are restored.
 #pragma once
 
 #include <memory>
@@ -8,16 +8,16 @@
 namespace inferno::terminal {
 
 bool is_terminal(int file);
-ScreenSize screen_size(int file);  // 80 x 24 when nobody knows
+ScreenSize screen_size(int file);  // 80 x 24 if it is unknown
 
-// How a terminal hands over what is typed.
+// How a terminal delivers what is typed.
 enum class Mode {
-  as_found,
-  keys,  // every key at once, none echoed, Ctrl-C as a key; bracketed paste
-  quiet  // nothing echoed and what is typed waits, but Ctrl-C is a signal: while an answer is written
+  original,
+  keys,  // every key at once without echo, Ctrl-C as a key, bracketed paste
+  quiet  // no echo, typed text waits, Ctrl-C is a signal: while an answer is written
 };
 
-// Restores the mode that it found when it goes, when the process is ended by a signal, and when it crashes.
+// Restores the original mode on destruction, when a signal ends the process, and when it crashes.
 // One at a time; a SignalWatcher handles Ctrl-C while it exists.
 class TerminalMode {
  public:
@@ -28,11 +28,11 @@ class TerminalMode {
   TerminalMode& operator=(const TerminalMode&) = delete;
 
   void set(Mode mode);
-  // Gives the terminal back, stops this process as Ctrl-Z does, and returns in `keys` mode when it goes on.
+  // Restores the terminal, stops this process as Ctrl-Z does, and returns in `keys` mode when it continues.
   void suspend();
 
  private:
-  Mode mode_ = Mode::as_found;
+  Mode mode_ = Mode::original;
 };
 
 }  // namespace inferno::terminal

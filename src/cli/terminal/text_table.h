@@ -1,4 +1,4 @@
-// Rows of text in columns, for people.
+// Aligned columns of text.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct TableColumn {
   Align align = Align::left;
 };
 
-// Cells are made printable; the last column is not padded.
+// Escapes control characters in cells; the last column is not padded.
 std::string text_table(const std::vector<TableColumn>& columns,
                        const std::vector<std::vector<std::string>>& rows);
 
