@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the commands that the documentation shows, so that what a reader copies works.
+"""Checks what can be checked about the documentation: it must not promise what the program and the tree do not have.
 
-Fenced blocks marked `console` in README.md, CONTRIBUTING.md, SECURITY.md and docs/ are read. In them
+Commands. Fenced blocks marked `console` in README.md, CONTRIBUTING.md, SECURITY.md and docs/ are run. In them
 
     $ inferno inspect tests/data/models/llama      is run in a copy of tests/data and must end with exit code 0
     $ inferno inspect tests/data/nothing  # exit 3    must end with exit code 3
@@ -9,7 +9,14 @@ Fenced blocks marked `console` in README.md, CONTRIBUTING.md, SECURITY.md and do
     anything else                                  is output: it must occur in that command's output, in order;
                                                    … stands for any text, and alone on a line for any lines
 
-Links to files of the repository must lead somewhere, and docs/commands.md must name every command and option.
+Excerpts. A fenced block marked with a language and a file, such as ```cpp src/model/arch/qwen3.cpp, must occur in
+that file; a line with … alone stands for any lines.
+
+Names. Links and their #anchors must lead somewhere, files named in `backticks` must exist, docs/commands.md must
+name every command and option, and the table and the picture of docs/tour.md must agree with src/ and check_layers.py.
+
+Prose has lines of at most 160 characters, so that a change shows in a diff. Decisions and docs/lab are records: they may
+name files that are gone.
 
 Run by ctest as `docs` and by `./dev check`:  check_docs.py PROGRAM
 """
@@ -21,8 +28,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from fnmatch import fnmatch
+
+import check_layers
 
 SECONDS = 120
+LINE = 160
+# Records of what was decided and measured at the time.
+RECORDS = ("docs/decisions/", "docs/lab/", "docs/builtin-transcript.md")
+FOLDERS = ("src", "tests", "tools", "bench", "cmake", "docs", "models", "dev", ".ci")
+# `base/error.h`, `upload_ring.h` and `gemv_*.cu` are files too, by the end of their path.
+CODE = re.compile(r"[\w./*-]+\.(h|cpp|cu|cuh|py|mjs)")
 
 
 class Step:
@@ -91,11 +107,89 @@ def run_step(step, program, folder, known_dev_commands):
     return None if missing is None else f"the output lacks the line\n  {missing}\n{output}"
 
 
+def without_blocks(text):
+    """The text with fenced blocks blanked, line by line."""
+    return re.sub(r"^```.*?^```", lambda found: re.sub(r"[^\n]", "", found[0]), text, flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors_in(text):
+    """The #anchors that GitHub makes of the headings."""
+    seen, anchors = {}, set()
+    for heading in re.findall(r"^#+ +(.*?) *$", without_blocks(text), re.MULTILINE):
+        words = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
+        slug = re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
+        count = seen[slug] = seen.get(slug, 0) + 1
+        anchors.add(slug if count == 1 else f"{slug}-{count - 1}")
+    return anchors
+
+
 def broken_links(root, path, text):
-    prose = re.sub(r"^```.*?^```|`[^`\n]*`", "", text, flags=re.DOTALL | re.MULTILINE)
-    for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose):
-        if "://" not in link and not link.startswith("mailto:") and not (root / path).parent.joinpath(link).exists():
+    prose = re.sub(r"`[^`\n]*`", "", without_blocks(text))
+    for link in re.findall(r"\]\(([^)\s]+)[^)]*\)", prose):
+        if "://" in link or link.startswith("mailto:"):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (root / path).parent / name if name else root / path
+        if not target.exists():
             yield f"{path}: link to {link}, which is not there"
+        elif anchor and target.suffix == ".md" and anchor not in anchors_in(target.read_text(encoding="utf-8")):
+            yield f"{path}: link to {link}, which has no such heading"
+
+
+def files_in(root):
+    return {file.relative_to(root).as_posix() for folder in FOLDERS for file in [root / folder, *(root / folder).rglob("*")]
+            if file.exists() and "node_modules" not in file.parts}
+
+
+def missing_files(path, text, files):
+    """Files named in backticks that are not in the tree."""
+    for name in sorted(set(re.findall(r"`([^`\s]+)`", without_blocks(text)))):
+        name = re.sub(r"\b[A-Z]+$", "*", name.split("#")[0].rstrip("/"))  # tests/data/variants/NAME
+        whole = name.split("/")[0] in FOLDERS and "/" in name
+        if not whole and not CODE.fullmatch(name):
+            continue
+        patterns = (name,) if whole else (name, f"*/{name}")
+        if not any(fnmatch(file, pattern) for pattern in patterns for file in files):
+            yield f"{path}: names {name}, which is not there"
+
+
+def wrong_excerpts(root, path, text):
+    """Blocks that name a file and are not in it."""
+    for line, file, block in re.findall(r"^(```\w+ +([\w./-]+)) *\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        if not (root / file).exists():
+            yield f"{path}: {line}: there is no such file"
+            continue
+        source, at = (root / file).read_text(encoding="utf-8"), 0
+        for part in re.split(r"^ *…\n", block, flags=re.MULTILINE):
+            at = source.find(part, at)
+            if at < 0:
+                yield f"{path}: {line}: the file does not have\n{part.rstrip()}"
+                break
+
+
+def long_lines(path, text):
+    for number, line in enumerate(without_blocks(text).splitlines(), 1):
+        if len(line) > LINE and not line.lstrip().startswith(("|", "    ")):
+            yield f"{path}:{number}: {len(line)} characters, the limit is {LINE}"
+
+
+def layer_problems(root, text, may_include):
+    """The table rows | `src/layer` | what it may include | … | and the block ```layers against the tree."""
+    rows = dict(re.findall(r"^\| `src/(\w+)` \| ([^|]*?) \|", text, re.MULTILINE))
+    picture = re.search(r"^```layers\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    layers = {folder.name for folder in (root / "src").iterdir() if folder.is_dir()}
+    for layer in sorted(layers - set(rows)):
+        yield f"docs/tour.md: the table has no row for src/{layer}"
+    for layer in sorted(set(rows) - layers):
+        yield f"docs/tour.md: the table has src/{layer}, which is not there"
+    for layer in sorted(layers):
+        if picture is None or not re.search(rf"\b{layer}\b", picture[1]):
+            yield f"docs/tour.md: the picture does not show {layer}"
+    for layer in sorted(layers & set(rows)):
+        allowed = may_include.get(layer, set())
+        wanted = "everything" if allowed is None else ", ".join(name for name in may_include if name in allowed) or "nothing"
+        if rows[layer] != wanted:
+            yield f"docs/tour.md: src/{layer} may include {wanted}, the table says {rows[layer]}"
 
 
 def undocumented(root, program):
@@ -130,9 +224,16 @@ def problems_in(root, program):
     known = dev_commands(root)
     if (root / "docs/commands.md").exists():
         yield from undocumented(root, program)
+    if (root / "docs/tour.md").exists():
+        yield from layer_problems(root, (root / "docs/tour.md").read_text(encoding="utf-8"), check_layers.MAY_INCLUDE)
+    files = files_in(root)
     for path in documents(root):
         text = (root / path).read_text(encoding="utf-8")
         yield from broken_links(root, path, text)
+        yield from wrong_excerpts(root, path, text)
+        if not path.as_posix().startswith(RECORDS):
+            yield from missing_files(path, text, files)
+            yield from long_lines(path, text)
         with tempfile.TemporaryDirectory() as folder:  # commands write beside a copy, never into the tree
             if (root / "tests/data").exists():
                 shutil.copytree(root / "tests/data", pathlib.Path(folder) / "tests/data")

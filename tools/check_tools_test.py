@@ -12,13 +12,13 @@ import check_portable
 
 
 class CheckDocs(unittest.TestCase):
-    def problems(self, readme, program="echo ran $*; exit 3", commands=None):
+    def problems(self, readme, program="echo ran $*; exit 3", commands=None, files=None):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             (root / "README.md").write_text(readme)
-            if commands is not None:
-                (root / "docs").mkdir()
-                (root / "docs/commands.md").write_text(commands)
+            for name, text in {**(files or {}), **({} if commands is None else {"docs/commands.md": commands})}.items():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(text)
             for name, text in {"dev": "echo '  test   all of them'", "inferno": program}.items():
                 (root / name).write_text(f"#!/bin/sh\n{text}\n")
                 (root / name).chmod(0o755)
@@ -53,6 +53,48 @@ class CheckDocs(unittest.TestCase):
         self.assertIn("docs/x.md", self.problems("[x](docs/x.md#part)\n")[0])
         self.assertEqual(self.problems("[x](https://example.org/x) [y](README.md)\n"), [])
         self.assertEqual(self.problems("```cpp\n[](int a) { }\n```\nand `[](int b)`\n"), [])
+
+    def test_anchors_must_be_headings(self):
+        there = {"docs/x.md": "# The `--jobs` option, twice\n## Part\n```\n# no heading\n```\n## Part\n"}
+        good = "[a](docs/x.md#the---jobs-option-twice) [b](docs/x.md#part-1) [c](#here)\n## Here\n"
+        self.assertEqual(self.problems(good, files=there), [])
+        for bad in ("[a](docs/x.md#other)", "[a](docs/x.md#no-heading)", "[a](docs/x.md#part-2)", "[a](#here)"):
+            self.assertIn("no such heading", self.problems(bad, files=there)[0])
+
+    def test_an_excerpt_must_be_in_its_file(self):
+        there = {"src/a.cpp": "int a;\nint b;\nint c;\n"}
+        self.assertEqual(self.problems("```cpp src/a.cpp\nint b;\nint c;\n```\n", files=there), [])
+        self.assertEqual(self.problems("```cpp src/a.cpp\nint a;\n…\nint c;\n```\n", files=there), [])
+        self.assertIn("does not have", self.problems("```cpp src/a.cpp\nint a;\nint c;\n```\n", files=there)[0])
+        self.assertIn("does not have", self.problems("```cpp src/a.cpp\nint c;\n…\nint a;\n```\n", files=there)[0])
+        self.assertIn("no such file", self.problems("```cpp src/z.cpp\nint a;\n```\n", files=there)[0])
+
+    def test_files_in_backticks_must_exist(self):
+        there = {"src/base/error.h": "", "tests/data/x.json": "", "docs/lab/old.md": "`src/gone.h`\n"}
+        good = "`src/base/error.h` `base/error.h` `error.h` `err*.h` `src/base` `tests/data/` `config.json` `a.b` `tests/data/NAME`\n"
+        self.assertEqual(self.problems(good, files=there), [])
+        for bad in ("src/base/gone.h", "gone.h", "tests/gone", "base/gone.h", "other/error.h", "gone_*.cu"):
+            self.assertIn(bad, self.problems(f"see `{bad}`\n", files=there)[0])
+
+    def test_long_lines_of_prose_are_reported_and_tables_are_not(self):
+        self.assertIn("170 characters", self.problems("x" * 170 + "\n")[0])
+        self.assertEqual(self.problems("| " + "x" * 170 + " |\n```\n" + "x" * 170 + "\n```\n"), [])
+
+    def test_the_tour_must_show_the_layers_of_the_tree(self):
+        table = {"base": set(), "text": {"base"}, "cli": None}
+        tour = ("```layers\ncli\ntext base\n```\n| `src/base` | nothing | x |\n| `src/text` | base | x |\n"
+                "| `src/cli` | everything | x |\n")
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for layer in table:
+                (root / "src" / layer).mkdir(parents=True)
+            problems = lambda text: list(check_docs.layer_problems(root, text, table))
+            self.assertEqual(problems(tour), [])
+            self.assertIn("does not show text", problems(tour.replace("text base", "base"))[0])
+            self.assertIn("no row for src/text", problems(tour.replace("src/text", "src/texts"))[0])
+            self.assertIn("src/texts, which is not there", problems(tour.replace("src/text", "src/texts"))[1])
+            self.assertIn("may include base, the table says nothing", problems(tour.replace("| base |", "| nothing |"))[0])
+            self.assertIn("may include everything", problems(tour.replace("| everything |", "| base, text |"))[0])
 
 
 class CheckConformance(unittest.TestCase):
