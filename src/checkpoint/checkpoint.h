@@ -2,8 +2,6 @@
 // Files are untrusted: whatever they claim is checked before it is used or allocated for.
 #pragma once
 
-#include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,12 +26,5 @@ class Checkpoint {
   virtual std::optional<StoredTensor> find(std::string_view name) const = 0;
   virtual std::vector<std::string> names() const = 0;  // sorted
 };
-
-// A file that is named .gguf or begins as one does: some stores name files by their hash.
-bool is_gguf_file(const std::filesystem::path& path);
-
-// A model directory (config.json + safetensors, or one .gguf), a single .gguf, or the first file of a split
-// one.
-std::unique_ptr<Checkpoint> open_checkpoint(const std::filesystem::path& path);
 
 }  // namespace inferno

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "checkpoint/checkpoint.h"
+#include "checkpoint/open_checkpoint.h"
 #include "support/temporary_directory.h"
 
 namespace inferno {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <thread>
 
+#include "checkpoint/open_checkpoint.h"
 #include "cli/load_report.h"
 #include "cli/terminal/progress_bar.h"
 

@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "chat/default_templates.h"
-#include "checkpoint/checkpoint.h"
-#include "checkpoint/gguf/metadata.h"
+#include "checkpoint/gguf/reader.h"
+#include "checkpoint/open_checkpoint.h"
 
 namespace inferno {
 namespace {

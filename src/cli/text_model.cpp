@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/utf8.h"
 #include "checkpoint/generation_config.h"
+#include "checkpoint/open_checkpoint.h"
 #include "cli/builtin_model.h"
 #include "cli/chat_format_loading.h"
 #include "cli/load_progress.h"

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "base/error.h"
-#include "checkpoint/checkpoint.h"
-#include "checkpoint/gguf/metadata.h"
+#include "checkpoint/gguf/reader.h"
+#include "checkpoint/open_checkpoint.h"
 #include "text/tokenizer_gguf.h"
 
 namespace inferno {

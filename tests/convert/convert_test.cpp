@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "checkpoint/open_checkpoint.h"
 #include "golden/agreement.h"
 #include "model/export/gguf_export.h"
 #include "model/load.h"

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "checkpoint/checkpoint.h"
+#include "checkpoint/open_checkpoint.h"
 #include "model/tensor_plan.h"
 #include "support/paths.h"
 #include "tensor/decode.h"

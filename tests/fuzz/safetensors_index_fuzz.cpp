@@ -1,5 +1,5 @@
 // F4: the index of shards. No name it lets through leads out of the directory.
-#include "checkpoint/safetensors/index.h"
+#include "checkpoint/safetensors/shards.h"
 #include "fuzz/guard.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -8,6 +8,7 @@
 #include <iostream>
 #include <variant>
 
+#include "checkpoint/open_checkpoint.h"
 #include "golden/routing.h"
 #include "model/load.h"
 #include "model/runner.h"

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "checkpoint/config_json.h"
+#include "checkpoint/open_checkpoint.h"
 #include "golden/float_twin.h"
 #include "model/load.h"
 #include "model/runner.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "checkpoint/checkpoint.h"
+#include "checkpoint/open_checkpoint.h"
 #include "golden/agreement.h"
 #include "golden/gguf_twin.h"
 #include "model/architecture.h"

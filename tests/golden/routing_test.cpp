@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "checkpoint/checkpoint.h"
+#include "checkpoint/open_checkpoint.h"
 #include "model/load.h"
 #include "model/runner.h"
 #include "support/golden.h"

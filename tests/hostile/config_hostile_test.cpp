@@ -4,9 +4,9 @@
 
 #include <random>
 
-#include "checkpoint/checkpoint.h"
 #include "checkpoint/config_json.h"
 #include "checkpoint/generation_config.h"
+#include "checkpoint/open_checkpoint.h"
 #include "hostile/edge_values.h"
 #include "hostile/rule.h"
 #include "support/safetensors_writer.h"

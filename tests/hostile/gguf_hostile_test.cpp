@@ -3,8 +3,8 @@
 
 #include <random>
 
-#include "checkpoint/checkpoint.h"
 #include "checkpoint/gguf/open_gguf.h"
+#include "checkpoint/open_checkpoint.h"
 #include "hostile/edge_values.h"
 #include "hostile/gguf_seeds.h"
 #include "hostile/rule.h"

@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "checkpoint/checkpoint.h"
-#include "checkpoint/safetensors/index.h"
+#include "checkpoint/open_checkpoint.h"
+#include "checkpoint/safetensors/shards.h"
 #include "hostile/rule.h"
 #include "support/safetensors_writer.h"
 #include "support/temporary_directory.h"

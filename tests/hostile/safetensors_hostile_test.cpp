@@ -4,7 +4,7 @@
 #include <cstring>
 #include <random>
 
-#include "checkpoint/checkpoint.h"
+#include "checkpoint/open_checkpoint.h"
 #include "checkpoint/safetensors/header.h"
 #include "hostile/edge_values.h"
 #include "hostile/rule.h"

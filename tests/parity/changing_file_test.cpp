@@ -8,6 +8,7 @@
 #include <functional>
 #include <mutex>
 
+#include "checkpoint/open_checkpoint.h"
 #include "model/load.h"
 #include "support/caught_error.h"
 #include "support/model_backend.h"

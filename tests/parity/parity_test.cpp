@@ -7,6 +7,7 @@
 #include <random>
 
 #include "checkpoint/config_json.h"
+#include "checkpoint/open_checkpoint.h"
 #include "model/kv_cache.h"
 #include "model/load.h"
 #include "model/step.h"

@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
-#include "checkpoint/gguf/reader.h"
 
 namespace inferno {
 namespace {
@@ -172,10 +171,6 @@ std::optional<std::vector<double>> GgufMetadata::numbers(std::string_view key) c
   std::vector<double> result(entry->count);
   for (std::uint64_t i = 0; i < entry->count; ++i) result[i] = number_at(key, *entry, i);
   return result;
-}
-
-GgufMetadata read_gguf_metadata(const std::filesystem::path& path) {
-  return read_gguf_metadata(*open_file(path), path.string());
 }
 
 }  // namespace inferno

@@ -3,15 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "base/byte_source.h"
 
 namespace inferno {
 
@@ -72,8 +68,5 @@ class GgufMetadata {
 
 // Bytes of one element; 0 for strings, whose size varies, and for arrays.
 std::size_t size_of(GgufType type);
-
-// Only the metadata, of any GGUF file: neither its architecture nor its tensors matter.
-GgufMetadata read_gguf_metadata(const std::filesystem::path& path);
 
 }  // namespace inferno

@@ -3,7 +3,9 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/byte_source.h"
 #include "checkpoint/checkpoint.h"
@@ -20,5 +22,17 @@ std::unique_ptr<Checkpoint> open_gguf(std::shared_ptr<const ByteSource> source, 
 
 // Null when the checkpoint is not a GGUF file. Lasts as long as the checkpoint.
 const GgufMetadata* gguf_metadata(const Checkpoint& checkpoint);
+
+// How llama.cpp names the files of a split model: "name-00002-of-00003.gguf".
+struct GgufSplitName {
+  std::string stem;  // "name"
+  int number = 0;    // counted from 1
+  int count = 0;
+};
+
+// nullopt when the file name does not end that way.
+std::optional<GgufSplitName> parse_gguf_split_name(std::string_view file_name);
+
+std::string gguf_split_name(std::string_view stem, int number, int count);
 
 }  // namespace inferno

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "checkpoint/gguf/split.h"
 #include "support/caught_error.h"
 #include "support/gguf_writer.h"
 #include "support/temporary_directory.h"

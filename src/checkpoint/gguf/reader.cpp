@@ -15,7 +15,6 @@
 #include "base/error.h"
 #include "base/utf8.h"
 #include "checkpoint/gguf/types.h"
-#include "checkpoint/shape.h"
 
 namespace inferno {
 namespace {
@@ -224,7 +223,7 @@ void read_shape(HeaderReader& reader, GgufTensor& tensor) {
 void measure(const HeaderReader& reader, GgufTensor& tensor) {
   const auto block = static_cast<std::uint64_t>(block_elements(tensor.format));
   const std::uint64_t row = tensor.shape.empty() ? 1 : static_cast<std::uint64_t>(tensor.shape.back());
-  const auto elements = sound_elements(tensor.shape);
+  const auto elements = checked::sound_elements(tensor.shape);
   if (row % block != 0) {
     reader.refuse(fmt::format("tensor {} has rows of {} elements, but {} comes in blocks of {}",
                               quote(tensor.name), row, name_of(tensor.format), block));
@@ -335,6 +334,10 @@ GgufMetadata read_gguf_metadata(const ByteSource& file, const std::string& origi
   const Counts counts = read_preamble(reader);
   GgufMetadata::Entries entries = read_entries(reader, counts.keys);
   return GgufMetadata(reader.take_bytes(), std::move(entries), origin);
+}
+
+GgufMetadata read_gguf_metadata(const std::filesystem::path& path) {
+  return read_gguf_metadata(*open_file(path), path.string());
 }
 
 }  // namespace inferno

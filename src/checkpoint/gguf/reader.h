@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,7 +30,8 @@ struct GgufHeader {
 // Error{corrupt}, or Error{unsupported} for another version, byte order or type of tensor; all name `origin`.
 GgufHeader read_gguf_header(const ByteSource& file, const std::string& origin);
 
-// Stops before the tensors.
+// Stops before the tensors, so that their types do not matter.
 GgufMetadata read_gguf_metadata(const ByteSource& file, const std::string& origin);
+GgufMetadata read_gguf_metadata(const std::filesystem::path& path);
 
 }  // namespace inferno

@@ -15,7 +15,6 @@
 #include "base/error.h"
 #include "base/utf8.h"
 #include "checkpoint/json_events.h"
-#include "checkpoint/shape.h"
 
 namespace inferno {
 namespace {
@@ -186,7 +185,7 @@ void check_layout(std::vector<SafetensorsTensor>& tensors, std::uint64_t data_by
   });
   std::uint64_t covered = 0;
   for (const SafetensorsTensor& tensor : tensors) {
-    const auto elements = sound_elements(tensor.shape);
+    const auto elements = checked::sound_elements(tensor.shape);
     const auto bytes = elements ? checked::mul(*elements, tensor.type->bytes) : std::nullopt;
     if (!bytes || *bytes != tensor.bytes) {
       fail(ErrorKind::corrupt,

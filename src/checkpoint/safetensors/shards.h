@@ -1,12 +1,17 @@
-// Which files of a directory hold the weights.
+// Which files of a model directory hold the weights: one file, or the shards that an index names.
 #pragma once
 
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace inferno {
+
+// model.safetensors.index.json: tensor name to file name. Every file name is a plain one inside the model's
+// directory; anything that could lead elsewhere is Error{corrupt}.
+std::map<std::string, std::string> parse_safetensors_index(std::string_view json, std::string_view origin);
 
 struct SafetensorsFiles {
   std::vector<std::string> names;            // inside the directory, sorted

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "chat/template_format.h"
-#include "checkpoint/checkpoint.h"
+#include "checkpoint/open_checkpoint.h"
 #include "cli/chat_format_loading.h"
 #include "cli/command.h"
 #include "cli/model_options.h"

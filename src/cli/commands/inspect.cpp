@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/sizes.h"
 #include "base/utf8.h"
+#include "checkpoint/open_checkpoint.h"
 #include "cli/command.h"
 #include "cli/describe_spec.h"
 #include "cli/model_options.h"

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "checkpoint/open_checkpoint.h"
 #include "checkpoint/safetensors/writer.h"
 #include "cli/command.h"
 #include "cli/model_options.h"

@@ -8,6 +8,7 @@
 #include "backend/cpu/bandwidth.h"
 #include "base/sizes.h"
 #include "base/utf8.h"
+#include "checkpoint/open_checkpoint.h"
 #include "cli/command.h"
 #include "cli/describe_spec.h"
 #include "cli/download/interruptible.h"

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "checkpoint/open_checkpoint.h"
 #include "cli/builtin_model.h"
 #include "model/load.h"
 #include "model/runner.h"

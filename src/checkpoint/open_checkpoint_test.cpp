@@ -1,4 +1,4 @@
-#include "checkpoint/checkpoint.h"
+#include "checkpoint/open_checkpoint.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

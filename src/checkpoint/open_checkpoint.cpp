@@ -1,4 +1,4 @@
-#include "checkpoint/checkpoint.h"
+#include "checkpoint/open_checkpoint.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/utf8.h"
 #include "checkpoint/gguf/open_gguf.h"
-#include "checkpoint/gguf/split.h"
 #include "checkpoint/safetensors/open_safetensors.h"
 #include "checkpoint/safetensors/shards.h"
 
