@@ -190,4 +190,12 @@ std::string quote(std::string_view text, std::size_t max_bytes) {
   return out + "\"";
 }
 
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& letter : out) {
+    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+  }
+  return out;
+}
+
 }  // namespace inferno

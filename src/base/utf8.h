@@ -55,4 +55,7 @@ std::string printable(std::string_view text);
 // Untrusted text for an error message: in double quotes, on one line, escaped, cut after about `max_bytes`.
 std::string quote(std::string_view text, std::size_t max_bytes = 96);
 
+// ASCII letters in lower case, for names that are compared without regard to case; other bytes stay.
+std::string lower_case(std::string_view text);
+
 }  // namespace inferno

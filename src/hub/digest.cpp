@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "hub/durable.h"
+#include "hub/files.h"
 
 namespace inferno::hub {
 namespace {

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/utf8.h"
 
 namespace inferno::hub {
 namespace {
@@ -100,11 +100,8 @@ std::string first_set(const Variables& variables, std::initializer_list<const ch
 }  // namespace
 
 bool is_true(std::string_view value) {
-  std::string lower(value);
-  std::ranges::transform(lower, lower.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   constexpr std::array<std::string_view, 4> words = {"1", "on", "yes", "true"};
-  return std::ranges::find(words, lower) != words.end();
+  return std::ranges::find(words, lower_case(value)) != words.end();
 }
 
 HubSettings hub_settings(const Variables& variables) {

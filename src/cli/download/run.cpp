@@ -19,7 +19,7 @@
 #include "cli/terminal/report_error.h"
 #include "cli/terminal/screen.h"
 #include "hub/download/model_download.h"
-#include "hub/durable.h"
+#include "hub/files.h"
 
 namespace inferno {
 namespace {

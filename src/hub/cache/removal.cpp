@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "hub/cache/tree_file.h"
-#include "hub/file_lock.h"
+#include "hub/files.h"
 
 namespace inferno::hub {
 namespace {

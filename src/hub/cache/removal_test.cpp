@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "hub/cache/scene.h"
-#include "hub/file_lock.h"
+#include "hub/files.h"
 
 namespace inferno::hub {
 namespace {

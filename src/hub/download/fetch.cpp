@@ -1,13 +1,16 @@
-// One connection at work on one claim: requests until its bytes are there, whatever comes between.
+#include "hub/download/fetch.h"
+
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <optional>
 
 #include "base/error.h"
 #include "base/utf8.h"
-#include "hub/download/work.h"
+#include "hub/client.h"
+#include "hub/download/partial_file.h"
 #include "hub/http/url.h"
-#include "hub/names/safe_path.h"
 
 namespace inferno::hub {
 namespace {
@@ -39,178 +42,191 @@ std::optional<ContentRange> content_range(std::string_view text) {
   return ContentRange{*first, *last, number(text.substr(slash + 1))};
 }
 
-[[noreturn]] void fail_lying(const HubFile& file, const std::string& finding) {
+bool has_body(const Response& response) {
+  return response.status == 200 || response.status == 206;
+}
+
+[[noreturn]] void fail_altered(const HubFile& file, const std::string& finding) {
   fail(ErrorKind::network, fmt::format("{}: {}", file.path, finding),
-       {.why = "the hub, a mirror or a proxy changes or contradicts what it serves",
+       {.why = "the hub, a mirror or a proxy altered the response",
         .next = "check HF_ENDPOINT and the proxy, then run the same command again"});
 }
 
-}  // namespace
+class Fetch {
+ public:
+  Fetch(HttpClient& http, const DownloadSource& source, FetchedFile& file, PartialFile& partial, Claim& claim)
+      : http_(http),
+        source_(source),
+        file_(file),
+        partial_(partial),
+        claim_(claim),
+        furthest_(claim.position) {}
 
-struct Download::Work::Attempt {
-  Task& task;
-  std::uint64_t best = 0;    // the furthest position that any attempt reached
-  int without_progress = 0;  // attempts in a row
-  int refusals = 0;          // "later" in a row
-  int new_addresses = 0;     // signed addresses that were refused, in a row
-  bool has_begun = false;    // this attempt has got its first bytes
-  bool used_signed = false;
-  bool is_stale = false;
-  std::string finding = {};  // what is wrong with an answer that may be better next time
-
-  Claim& claim() { return task.claim; }
-  bool is_whole_file() const { return task.claim.position == 0 && task.claim.end == task.partial->size(); }
-};
-
-Request Download::Work::request_for(const FileWork& file, Attempt& attempt) {
-  Request request;
-  {
-    const std::lock_guard lock(mutex_);
-    request.url = file.signed_url;
+  double run() {
+    const auto home = parse_url(http_.settings().endpoint);
+    double first_byte_seconds = 0;
+    while (!claim_.is_finished() && !is_cancelled()) {
+      const Outcome outcome = http_.attempt(next_request());
+      first_byte_seconds = outcome.first_byte_seconds;
+      const auto last = parse_url(outcome.response.url);
+      if (has_body(outcome.response) && last && home && last->origin() != home->origin()) {
+        const std::lock_guard lock(file_.mutex);
+        file_.signed_url = last->text;
+      }
+      if (claim_.is_finished()) break;
+      const Then then = judge(outcome);
+      if (then == Then::give_up_claim) break;
+      const bool was_asked = outcome.trouble == Trouble::none &&
+                             asked_wait(outcome.response.headers, std::chrono::system_clock::now());
+      const int failures = std::max(without_progress_, refusals_);
+      if (then == Then::wait && !was_asked && !http_.gate().sleep(backoff(failures), http_.is_cancelled()))
+        break;
+    }
+    if (!claim_.is_finished()) partial_.release(claim_);
+    return first_byte_seconds;
   }
-  attempt.used_signed = !request.url.empty();
-  if (!attempt.used_signed)
-    request.url = resolve_address(settings_, source_.id, source_.commit, file.item.file.path);
-  request.headers = {"Accept-Encoding: identity"};
-  if (!attempt.is_whole_file()) {
-    request.headers.push_back(
-        fmt::format("Range: bytes={}-{}", attempt.claim().position, attempt.claim().end - 1));
-  }
-  attempt.has_begun = false;
-  attempt.finding.clear();
-  return request;
-}
 
-// Looks at the answer before its first byte is written.
-void Download::Work::begin(FileWork& file, Attempt& attempt, const Response& head) {
-  const HubFile& wanted = file.item.file;
-  attempt.has_begun = true;
-  const std::string& encoding = head.headers["content-encoding"];
-  if (!encoding.empty() && encoding != "identity")
-    fail_lying(wanted, fmt::format("comes packed as {}, unasked", quote(encoding)));
-  if (!attempt.used_signed && !head.hub_headers.has("x-repo-commit") && !head.headers.has("x-repo-commit")) {
-    fail_lying(wanted, "an answer without X-Repo-Commit, which every hub sends");
+ private:
+  enum class Then { go_on, wait, give_up_claim };
+
+  bool is_cancelled() const { return http_.is_cancelled() && http_.is_cancelled()(); }
+  bool is_whole_file() const { return claim_.position == 0 && claim_.end == partial_.size(); }
+
+  Request next_request() {
+    Request request;
+    {
+      const std::lock_guard lock(file_.mutex);
+      request.url = file_.signed_url;
+    }
+    used_signed_url_ = !request.url.empty();
+    if (!used_signed_url_)
+      request.url = resolve_address(http_.settings(), source_.id, source_.commit, file_.file.path);
+    request.headers = {"Accept-Encoding: identity"};
+    if (!is_whole_file())
+      request.headers.push_back(fmt::format("Range: bytes={}-{}", claim_.position, claim_.end - 1));
+    request.sink = [this](const Response& head, std::span<const std::byte> bytes) {
+      return take(head, bytes);
+    };
+    has_begun_ = false;
+    finding_.clear();
+    return request;
   }
-  if (head.status == 206) {
-    const auto range = content_range(head.headers["content-range"]);
-    if (!range || range->first != attempt.claim().position || range->last >= attempt.claim().end) {
-      attempt.finding =
-          fmt::format("other bytes than were asked for ({})", quote(head.headers["content-range"]));
+
+  // Checks the response headers before the first byte is written.
+  void begin(const Response& head) {
+    const HubFile& wanted = file_.file;
+    has_begun_ = true;
+    const std::string& encoding = head.headers["content-encoding"];
+    if (!encoding.empty() && encoding != "identity")
+      fail_altered(wanted, fmt::format("unexpected Content-Encoding {}", quote(encoding)));
+    if (!used_signed_url_ && !head.hub_headers.has("x-repo-commit") && !head.headers.has("x-repo-commit"))
+      fail_altered(wanted, "the response has no X-Repo-Commit header, which every hub sends");
+    if (head.status == 206) {
+      const auto range = content_range(head.headers["content-range"]);
+      if (!range || range->first != claim_.position || range->last >= claim_.end) {
+        finding_ =
+            fmt::format("received another range than requested ({})", quote(head.headers["content-range"]));
+      } else if (range->total && *range->total != wanted.size) {
+        fail_altered(wanted, fmt::format("expected {} bytes, the server has {}", wanted.size, *range->total));
+      }
       return;
     }
-    if (range->total && *range->total != wanted.size) {
-      fail_lying(wanted, fmt::format("is said to have {} bytes, and to have {}", wanted.size, *range->total));
-    }
-    return;
+    const auto length = number(head.headers["content-length"]);
+    if (length && *length != wanted.size)
+      fail_altered(wanted, fmt::format("expected {} bytes, received {}", wanted.size, *length));
+    if (is_whole_file()) return;
+    // The server ignored the range and sends the file from its first byte.
+    file_.takes_ranges = false;
+    claim_ = partial_.restart();
   }
-  const auto length = number(head.headers["content-length"]);
-  if (length && *length != wanted.size) {
-    fail_lying(wanted, fmt::format("is said to have {} bytes, and {} are sent", wanted.size, *length));
-  }
-  if (attempt.is_whole_file()) return;
-  // The range was ignored: these are the bytes from the beginning.
-  {
-    const std::lock_guard lock(mutex_);
-    file.takes_ranges = false;
-    file.had = 0;
-  }
-  attempt.claim() = attempt.task.partial->restart();
-}
 
-bool Download::Work::take(FileWork& file, Attempt& attempt, const Response& head,
-                          std::span<const std::byte> bytes) {
-  if (!attempt.has_begun) begin(file, attempt, head);
-  if (!attempt.finding.empty()) return false;
-  const std::uint64_t before = attempt.claim().position;
-  const Written written = attempt.task.partial->write(attempt.claim(), bytes);
-  file.fetched += attempt.claim().position - before;
-  attempt.is_stale = written == Written::stale;
-  if (written == Written::too_many && attempt.claim().end == file.item.file.size && head.status == 200) {
-    fail_lying(file.item.file,
-               fmt::format("is said to have {} bytes, and more are sent", file.item.file.size));
+  bool take(const Response& head, std::span<const std::byte> bytes) {
+    if (!has_begun_) begin(head);
+    if (!finding_.empty()) return false;
+    const std::uint64_t before = claim_.position;
+    const Written written = partial_.write(claim_, bytes);
+    file_.fetched += claim_.position - before;
+    is_stale_ = written == Written::stale;
+    if (written == Written::too_many && claim_.end == file_.file.size && head.status == 200)
+      fail_altered(file_.file, fmt::format("expected {} bytes, received more", file_.file.size));
+    return written == Written::ok;
   }
-  return written == Written::ok;
-}
 
-void Download::Work::fail_without_progress(const FileWork& file, const Attempt& attempt,
-                                           const Outcome& outcome) {
-  if (!attempt.finding.empty()) fail_lying(file.item.file, attempt.finding);
-  if (outcome.trouble != Trouble::none)
-    fail_for(outcome, settings_, outcome.response.url, file.item.file.path);
-  fail(ErrorKind::network,
-       fmt::format("{}: the connection ends before all bytes have come", file.item.file.path),
-       {.why = fmt::format("{} attempts in a row brought nothing", attempt.without_progress),
-        .next = "run the same command again: it goes on where it stopped"});
-}
+  [[noreturn]] void fail_without_progress(const Outcome& outcome) const {
+    if (!finding_.empty()) fail_altered(file_.file, finding_);
+    if (outcome.trouble != Trouble::none)
+      fail_for(outcome, http_.settings(), outcome.response.url, file_.file.path);
+    fail(ErrorKind::network,
+         fmt::format("{}: the connection closed before the file was complete", file_.file.path),
+         {.why = fmt::format("{} attempts in a row made no progress", without_progress_),
+          .next = "run the same command again: it resumes where it stopped"});
+  }
 
-Download::Work::Then Download::Work::judge(FileWork& file, Attempt& attempt, const Outcome& outcome) {
-  const Response& response = outcome.response;
-  const bool is_body = response.status == 200 || response.status == 206;
-  if (outcome.trouble == Trouble::cancelled) return Then::give_up_claim;
-  if (attempt.is_stale) return Then::give_up_claim;
-  if (outcome.trouble == Trouble::none && !is_body) {
+  // A response without a body of the file: an address that expired, a server that asks for a pause, a
+  // refusal.
+  Then judge_refusal(const Response& response) {
     const bool expired =
-        attempt.used_signed && (response.status == 401 || response.status == 403 || response.status == 404);
+        used_signed_url_ && (response.status == 401 || response.status == 403 || response.status == 404);
     if (response.status == 416 || expired) {
-      const std::lock_guard lock(mutex_);
-      file.signed_url.clear();
-      if (++attempt.new_addresses <= max_new_addresses) {
-        if (response.status == 416) attempt.claim() = attempt.task.partial->restart();
+      {
+        const std::lock_guard lock(file_.mutex);
+        file_.signed_url.clear();
+      }
+      if (++new_addresses_ <= max_new_addresses) {
+        if (response.status == 416) claim_ = partial_.restart();
         return Then::go_on;
       }
     }
     if (is_worth_another_try(response.status)) {
-      heed(response, *gate_);
-      if (++attempt.refusals < max_tries) return Then::wait;
+      heed(response, http_.gate());
+      if (++refusals_ < max_tries) return Then::wait;
     }
     if (response.headers["x-error-code"] == "EntryNotFound" && source_.on_absent)
-      source_.on_absent(file.item.file.path);
-    fail_for_status(response, settings_,
-                    {.id = source_.id, .revision = source_.commit, .path = file.item.file.path});
+      source_.on_absent(file_.file.path);
+    fail_for_status(response, http_.settings(),
+                    {.id = source_.id, .revision = source_.commit, .path = file_.file.path});
   }
-  if (outcome.trouble != Trouble::none && outcome.trouble != Trouble::stopped && !is_temporary(outcome)) {
-    fail_for(outcome, settings_, response.url.empty() ? settings_.endpoint : response.url,
-             file.item.file.path);
-  }
-  const bool moved = attempt.claim().position > attempt.best;
-  attempt.best = std::max(attempt.best, attempt.claim().position);
-  attempt.refusals = 0;
-  if (moved) {
-    attempt.without_progress = attempt.new_addresses = 0;
-    return Then::go_on;
-  }
-  if (++attempt.without_progress >= max_without_progress) fail_without_progress(file, attempt, outcome);
-  return Then::wait;
-}
 
-void Download::Work::fetch(HttpClient& http, Task& task) {
-  FileWork& file = *task.file;
-  Attempt attempt = {.task = task, .best = task.claim.position};
-  const auto home = parse_url(settings_.endpoint);
-  while (!task.claim.is_finished() && !is_over()) {
-    Request request = request_for(file, attempt);
-    request.sink = [&](const Response& head, std::span<const std::byte> bytes) {
-      return take(file, attempt, head, bytes);
-    };
-    const Outcome outcome = http.attempt(request);
-    task.first_byte_seconds = outcome.first_byte_seconds;
-    const auto last = parse_url(outcome.response.url);
-    const bool is_body = outcome.response.status == 200 || outcome.response.status == 206;
-    if (is_body && last && home && last->origin() != home->origin()) {
-      const std::lock_guard lock(mutex_);
-      file.signed_url = last->text;
+  Then judge(const Outcome& outcome) {
+    const Response& response = outcome.response;
+    if (outcome.trouble == Trouble::cancelled || is_stale_) return Then::give_up_claim;
+    if (outcome.trouble == Trouble::none && !has_body(response)) return judge_refusal(response);
+    if (outcome.trouble != Trouble::none && outcome.trouble != Trouble::stopped && !is_temporary(outcome)) {
+      fail_for(outcome, http_.settings(), response.url.empty() ? http_.settings().endpoint : response.url,
+               file_.file.path);
     }
-    if (task.claim.is_finished()) break;
-    const Then then = judge(file, attempt, outcome);
-    if (then == Then::give_up_claim) break;
-    const bool was_asked = outcome.trouble == Trouble::none &&
-                           asked_wait(outcome.response.headers, std::chrono::system_clock::now());
-    const int failures = std::max(attempt.without_progress, attempt.refusals);
-    if (then == Then::wait && !was_asked && !gate_->sleep(backoff(failures), http.is_cancelled())) break;
+    const bool moved = claim_.position > furthest_;
+    furthest_ = std::max(furthest_, claim_.position);
+    refusals_ = 0;
+    if (moved) {
+      without_progress_ = new_addresses_ = 0;
+      return Then::go_on;
+    }
+    if (++without_progress_ >= max_without_progress) fail_without_progress(outcome);
+    return Then::wait;
   }
-  if (!task.claim.is_finished()) task.partial->release(task.claim);
-  const std::lock_guard lock(mutex_);
-  changed_.notify_all();
+
+  HttpClient& http_;
+  const DownloadSource& source_;
+  FetchedFile& file_;
+  PartialFile& partial_;
+  Claim& claim_;
+
+  std::uint64_t furthest_;    // position that any attempt reached
+  int without_progress_ = 0;  // attempts in a row
+  int refusals_ = 0;          // responses in a row that ask to try later
+  int new_addresses_ = 0;     // signed addresses in a row that were refused
+  bool has_begun_ = false;    // the current attempt has received its first bytes
+  bool used_signed_url_ = false;
+  bool is_stale_ = false;  // the file was restarted during the transfer
+  std::string finding_;    // a problem that another attempt may not have
+};
+
+}  // namespace
+
+double fetch(HttpClient& http, const DownloadSource& source, FetchedFile& file, PartialFile& partial,
+             Claim& claim) {
+  return Fetch(http, source, file, partial, claim).run();
 }
 
 }  // namespace inferno::hub

@@ -1,16 +1,270 @@
 #include "hub/download/model_download.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <ctime>
+#include <fstream>
+#include <map>
 #include <set>
+#include <thread>
 
 #include "base/error.h"
-#include "hub/download/model_placing.h"
+#include "hub/cache/layout.h"
+#include "hub/cache/tree_file.h"
+#include "hub/digest.h"
+#include "hub/files.h"
 #include "hub/names/safe_path.h"
 
 namespace inferno::hub {
+
+// Where the files of a download go, and the bookkeeping around them.
+class ModelDownload::Placing {
+ public:
+  virtual ~Placing() = default;
+  virtual std::filesystem::path folder() const = 0;
+  virtual DownloadItem item(const HubFile& file) = 0;
+  // Before the first byte: folders, and what the model consists of. `is_complete`: nothing will be fetched,
+  // and a place that cannot be written is as good as another.
+  virtual void prepare(bool is_complete) = 0;
+  virtual void note_absent(const std::string& path) = 0;
+  virtual void finish() = 0;  // after the last one
+};
+
 namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view cache_tag =
+    "Signature: 8a477f597d28d172789f06886806bc55\n"
+    "# This file is a cache directory tag created by huggingface_hub.\n"
+    "# For information about cache directory tags, see:\n"
+    "#\thttps://bford.info/cachedir/\n";
+
+bool is_file_of(const fs::path& path, std::uint64_t size) {
+  struct stat status{};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+         static_cast<std::uint64_t>(status.st_size) == size;
+}
+
+// Where links are not wanted or not possible: a second name for the same bytes, or a copy.
+void place_without_link(const fs::path& blob, const fs::path& path, std::uint64_t size) {
+  if (is_file_of(path, size)) return;
+  const fs::path temporary = path.parent_path() / ("." + random_name() + ".tmp");
+  if (::link(blob.c_str(), temporary.c_str()) != 0) {
+    fs::copy_file(blob, temporary);
+    const Descriptor copy(::open(temporary.c_str(), O_RDWR | O_CLOEXEC));
+    if (!copy.is_open()) fail_for_file(temporary, "cannot be opened", errno);
+    sync_file(copy.number(), temporary);
+  }
+  rename_durably(temporary, path);
+}
+
+// The shared cache: blobs named by their hashes, links to them by commit, and a ref that names the commit.
+class CachePlacing : public ModelDownload::Placing {
+ public:
+  CachePlacing(const HubSettings& settings, const ModelPlan& plan)
+      : plan_(plan),
+        cache_(settings.cache),
+        layout_(CacheLayout(settings.cache).repository(plan.name)),
+        may_link_(settings.may_link) {
+    for (const HubFile& file : plan.selection.taken) same_content_[file.etag()].push_back(file.path);
+  }
+
+  fs::path folder() const override { return layout_.snapshot(plan_.info.commit); }
+
+  DownloadItem item(const HubFile& file) override {
+    const fs::path blob = layout_.blob(file.etag());
+    const fs::path partials = layout_.blobs();
+    const std::uint64_t size = file.size;
+    return {.file = file,
+            .partial_folder = partials,
+            .destination = blob,
+            .lock = layout_.lock(file.etag()),
+            .is_present = [blob, size] { return is_file_of(blob, size); },
+            .on_verified = [this, file] { place(file); }};
+  }
+
+  void prepare(bool is_complete) override {
+    try {
+      make_folders_beneath(layout_.folder(), "blobs");
+      make_folders_beneath(layout_.folder(), "trees");
+      // Other tools that look at the cache want these two from the beginning.
+      make_folders_beneath(layout_.folder(), "refs");
+      make_folders_beneath(layout_.folder(), "snapshots");
+      if (!fs::exists(cache_.tag())) write_durably(cache_.tag(), cache_tag);
+      // What the model consists of comes first: until all of it is there, it is known to be partial.
+      write_durably(layout_.tree(plan_.info.commit), tree_text(plan_.listing));
+    } catch (const Error&) {
+      if (!is_complete) throw;
+    }
+    if (!is_complete) {
+      const fs::path locks = layout_.lock(plan_.selection.taken.front().etag()).parent_path();
+      make_folders_beneath(cache_.root(), locks.lexically_relative(cache_.root()));
+    }
+  }
+
+  void note_absent(const std::string& path) override {
+    const fs::path marker = layout_.no_exist(plan_.info.commit, path);
+    make_folders_beneath(layout_.folder(), marker.parent_path().lexically_relative(layout_.folder()));
+    write_durably(marker, "");
+  }
+
+  void finish() override {
+    const std::string revision = plan_.name.revision_or_main();
+    if (is_commit(revision)) return;
+    const fs::path ref = layout_.ref(revision);
+    make_folders_beneath(layout_.folder(), ref.parent_path().lexically_relative(layout_.folder()));
+    write_durably(ref, plan_.info.commit);
+  }
+
+ private:
+  void place(const HubFile& file) {
+    for (const std::string& path : same_content_.at(file.etag())) {
+      const fs::path link = layout_.snapshot_file(plan_.info.commit, path);
+      make_folders_beneath(layout_.folder(), link.parent_path().lexically_relative(layout_.folder()));
+      if (may_link_) {
+        link_durably(RepositoryLayout::link_target(path, file.etag()), link);
+      } else {
+        place_without_link(layout_.blob(file.etag()), link, file.size);
+      }
+    }
+  }
+
+  const ModelPlan& plan_;
+  CacheLayout cache_;
+  RepositoryLayout layout_;
+  bool may_link_;
+  std::map<std::string, std::vector<std::string>> same_content_;
+};
+
+constexpr std::string_view notes_folder = ".cache/huggingface/download";
+constexpr std::string_view unfinished = "model.inferno.incomplete";  // has_unfinished_download() looks for it
+
+struct Note {
+  std::string commit, etag;
+  std::int64_t time = 0;  // microseconds
+};
+
+Note read_note(const fs::path& path) {
+  Note note;
+  std::ifstream in(path);
+  std::string time;
+  std::getline(in, note.commit);
+  std::getline(in, note.etag);
+  std::getline(in, time);
+  note.time = std::llround(std::strtod(time.c_str(), nullptr) * 1e6);
+  return note;
+}
+
+std::int64_t microseconds_of(const timespec& time) {
+  return std::int64_t{time.tv_sec} * 1'000'000 + time.tv_nsec / 1000;
+}
+
+// Files get their times from a clock that moves in steps of some milliseconds. A change in the step of the
+// note would have the note's own time, so only a file of an earlier step is known to be the one the note was
+// made for.
+bool is_older(const struct stat& file, const Note& note) {
+  return microseconds_of(file.st_mtim) < note.time;
+}
+
+// The time of that clock in the next step after the file's; waits 50 ms at most, as a file may be of the
+// future.
+std::int64_t time_after(const struct stat& file) {
+  timespec now{};
+  for (int tries = 0; tries < 50; ++tries) {
+    ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    if (microseconds_of(file.st_mtim) < microseconds_of(now)) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return microseconds_of(now);
+}
+
+// A folder of the user's own: plain files, with the same notes beside them that Hugging Face's tools keep.
+//
+//   <folder>/<path>
+//   <folder>/.cache/huggingface/.gitignore
+//   <folder>/.cache/huggingface/download/<path>.metadata     commit, etag and time, a line each
+//   <folder>/.cache/huggingface/download/<etag>.<random>.inferno.incomplete
+//   <folder>/.cache/huggingface/download/model.inferno.incomplete     while files are missing
+class FolderPlacing : public ModelDownload::Placing {
+ public:
+  FolderPlacing(const fs::path& folder, const ModelPlan& plan)
+      : plan_(plan), folder_(fs::absolute(folder).lexically_normal()) {}
+
+  fs::path folder() const override { return folder_; }
+
+  DownloadItem item(const HubFile& file) override {
+    const fs::path relative = safe_path(file.path);
+    if (!stays_beneath(folder_, relative)) {
+      fail(ErrorKind::invalid_request,
+           fmt::format("{}: a folder on the way is a link or a file", (folder_ / relative).string()),
+           {.why = "files from a hub are not written through links", .next = "choose another --local-dir"});
+    }
+    return {.file = file,
+            .partial_folder = folder_ / notes_folder,
+            .destination = folder_ / relative,
+            .lock = folder_ / notes_folder / (file.etag() + ".lock"),
+            .is_present = [this, file] { return is_present(file); },
+            .on_verified = [this, file] { write_note(file); }};
+  }
+
+  void prepare(bool is_complete) override {
+    if (is_complete) return;
+    make_folders_beneath(folder_, fs::path(notes_folder));
+    write_durably(folder_ / ".cache/huggingface/.gitignore", "*");
+    write_durably(folder_ / notes_folder / unfinished, plan_.info.commit);
+    for (const HubFile& file : plan_.selection.taken) {
+      const fs::path parent = safe_path(file.path).parent_path();
+      if (!parent.empty()) make_folders_beneath(folder_, parent);
+    }
+  }
+
+  void note_absent(const std::string&) override {}
+  // Every file is verified, whoever fetched it.
+  void finish() override {
+    std::error_code problem;
+    if (fs::remove(folder_ / notes_folder / unfinished, problem)) sync_folder(folder_ / notes_folder);
+  }
+
+ private:
+  fs::path note_path(const HubFile& file) const {
+    return folder_ / notes_folder / safe_path(file.path + ".metadata");
+  }
+
+  // Trusted when a note of ours or of Hugging Face's tools says so and the file has not been touched since;
+  // hashed otherwise.
+  bool is_present(const HubFile& file) const {
+    const fs::path path = folder_ / safe_path(file.path);
+    struct stat status{};
+    if (::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
+    if (static_cast<std::uint64_t>(status.st_size) != file.size) return false;
+    const Note note = read_note(note_path(file));
+    if (note.etag == file.etag() && is_older(status, note)) return true;
+    return digest_of_file(path, file.etag()) == file.etag();
+  }
+
+  void write_note(const HubFile& file) const {
+    const fs::path path = note_path(file);
+    const Note before = read_note(path);
+    struct stat status{};
+    if (::stat((folder_ / safe_path(file.path)).c_str(), &status) != 0) return;
+    if (before.commit == plan_.info.commit && before.etag == file.etag() && is_older(status, before)) return;
+    make_folders_beneath(folder_, path.parent_path().lexically_relative(folder_));
+    const std::int64_t now = time_after(status);
+    write_durably(path, fmt::format("{}\n{}\n{}.{:06}\n", plan_.info.commit, file.etag(), now / 1'000'000,
+                                    now % 1'000'000));
+  }
+
+  const ModelPlan& plan_;
+  fs::path folder_;
+};
 
 // The hub sends larger ones in pieces over a protocol of its own only.
 constexpr std::uint64_t max_bytes_over_http = 50'000'000'000;
@@ -54,8 +308,14 @@ ModelPlan plan_model(HubClient& client, const ModelName& name, const SelectionRu
 ModelDownload::ModelDownload(const HubClient& client, ModelPlan plan, const ModelPlace& place,
                              IsCancelled is_cancelled)
     : plan_(std::move(plan)) {
-  placing_ = place.local_folder.empty() ? ModelPlacing::in_cache(client.settings(), plan_)
-                                        : ModelPlacing::in_folder(place.local_folder, plan_);
+  if (!place.local_folder.empty()) {
+    placing_ = std::make_unique<FolderPlacing>(place.local_folder, plan_);
+  } else if (client.settings().cache.empty()) {
+    fail(ErrorKind::io, "no folder for models: neither HOME nor HF_HOME is set",
+         {.why = {}, .next = "export HF_HOME=/some/folder, or use --local-dir"});
+  } else {
+    placing_ = std::make_unique<CachePlacing>(client.settings(), plan_);
+  }
   std::vector<DownloadItem> items;
   std::set<std::filesystem::path> destinations;
   for (const HubFile& file : plan_.selection.taken) {

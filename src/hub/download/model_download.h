@@ -29,8 +29,6 @@ struct ModelPlace {
   int jobs = 8;                        // connections
 };
 
-class ModelPlacing;
-
 class ModelDownload {
  public:
   // Looks at what is there; writes nothing.
@@ -51,9 +49,11 @@ class ModelDownload {
   void run();
   DownloadProgress progress() const;  // any thread
 
+  class Placing;  // in the cache or in a folder
+
  private:
   ModelPlan plan_;
-  std::unique_ptr<ModelPlacing> placing_;
+  std::unique_ptr<Placing> placing_;
   std::unique_ptr<Download> download_;
 };
 

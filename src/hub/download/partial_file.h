@@ -9,6 +9,7 @@
 // that lives.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <filesystem>
@@ -18,10 +19,39 @@
 #include <string>
 #include <vector>
 
-#include "hub/download/partial_journal.h"
-#include "hub/durable.h"
+#include "hub/files.h"
 
 namespace inferno::hub {
+
+// A process, so that another one can tell whether it still lives. It stands in the name, so that claiming a
+// file and signing it are one rename.
+struct Owner {
+  std::string boot;  // of /proc/sys/kernel/random/boot_id: which machine, since when
+  std::uint64_t pid = 0, started = 0;
+
+  static Owner of_this_process();
+  // "<boot>-<pid>-<started>-<random>"
+  std::string signature() const;
+  static std::optional<Owner> of_signature(const std::string& text);
+  // Gone for certain: of this machine and no longer there, or of another one (or an earlier start of it) that
+  // has not touched the file for two minutes.
+  bool is_gone(std::chrono::seconds untouched) const;
+};
+
+struct Journal {
+  std::uint64_t size = 0, piece_bytes = 0;
+  std::string etag;
+  std::vector<std::uint64_t> done;  // bytes of each piece
+
+  // nullopt when there is none, or none that makes sense for a blob of this etag and size.
+  static std::optional<Journal> read(int descriptor, const std::string& etag, std::uint64_t size);
+  // Of a file that has every byte.
+  static Journal of_whole(const std::string& etag, std::uint64_t size);
+  void write(int descriptor, const std::filesystem::path& path) const;
+  void write_progress(int descriptor, std::size_t piece, const std::filesystem::path& path) const;
+
+  std::uint64_t offset() const;  // in the file
+};
 
 // Bytes that somebody fetches: those from `position` on are still missing.
 struct Claim {

@@ -6,7 +6,7 @@
 
 #include <fstream>
 
-#include "hub/file_lock.h"
+#include "hub/files.h"
 
 namespace inferno::hub {
 namespace {

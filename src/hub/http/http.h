@@ -38,6 +38,7 @@ class HttpClient {
   // further try. Error{network} when there is no answer.
   Outcome attempt_patiently(const Request& request, const std::function<void()>& again);
 
+  const HubSettings& settings() const { return settings_; }
   RateGate& gate() { return *gate_; }
   const IsCancelled& is_cancelled() const { return is_cancelled_; }
 

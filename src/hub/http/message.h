@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/utf8.h"
+
 namespace inferno::hub {
 
 // Names in lower case. Of headers that come twice the last one counts, as for most clients.
@@ -23,6 +25,23 @@ class Headers {
  private:
   std::map<std::string, std::string, std::less<>> values_;
 };
+
+inline void Headers::add(std::string_view line) {
+  const std::size_t colon = line.find(':');
+  if (colon == std::string_view::npos || colon == 0) return;
+  constexpr std::string_view blank = " \t\r\n";
+  std::string_view value = line.substr(colon + 1);
+  const std::size_t begin = value.find_first_not_of(blank);
+  value = begin == std::string_view::npos ? std::string_view()
+                                          : value.substr(begin, value.find_last_not_of(blank) + 1 - begin);
+  values_[lower_case(line.substr(0, colon))] = std::string(value);
+}
+
+inline const std::string& Headers::operator[](std::string_view name) const {
+  static const std::string absent;
+  const auto found = values_.find(name);
+  return found == values_.end() ? absent : found->second;
+}
 
 struct Response {
   int status = 0;

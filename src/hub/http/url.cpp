@@ -5,8 +5,8 @@
 #include <cctype>
 #include <memory>
 
+#include "base/utf8.h"
 #include "hub/http/curl_library.h"
-#include "hub/names/lower_case.h"
 
 namespace inferno::hub {
 namespace {

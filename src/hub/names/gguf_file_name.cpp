@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "hub/names/lower_case.h"
+#include "base/utf8.h"
 
 namespace inferno::hub {
 namespace {

@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
-#include "hub/names/lower_case.h"
 #include "hub/names/safe_path.h"
 
 namespace inferno::hub {

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
+#include "hub/files.h"
 
 namespace inferno::hub {
 namespace {
@@ -30,24 +30,6 @@ std::string bad_character(std::string_view name) {
   }
   return "";
 }
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  void replace(int number) {
-    ::close(number_);
-    number_ = number;
-  }
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
 
 [[noreturn]] void fail_at(const fs::path& path, int problem) {
   const bool is_link = problem == ELOOP || problem == ENOTDIR;
@@ -89,14 +71,14 @@ void make_folders_beneath(const fs::path& root, const fs::path& relative) {
   std::error_code problem;
   fs::create_directories(root, problem);
   Descriptor at(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (at.number() < 0) fail_at(root, errno);
+  if (!at.is_open()) fail_at(root, errno);
   fs::path done = root;
   for (const fs::path& part : safe_path(relative.generic_string())) {
     done /= part;
     if (::mkdirat(at.number(), part.c_str(), 0777) != 0 && errno != EEXIST) fail_at(done, errno);
-    const int next = ::openat(at.number(), part.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (next < 0) fail_at(done, errno);
-    at.replace(next);
+    Descriptor next(::openat(at.number(), part.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!next.is_open()) fail_at(done, errno);
+    at = std::move(next);
   }
 }
 

@@ -1,7 +1,9 @@
 // Files that are either whole or not there, after a crash too: write, fsync, rename, fsync of the folder.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -44,5 +46,18 @@ std::string random_name();
 
 // Bytes that this user may still write where `path` is or will be; nullopt-like UINT64_MAX when nobody knows.
 std::uint64_t free_space(const std::filesystem::path& path);
+
+// flock(2) on a file of its own, as Hugging Face's tools take it, so that two programs do not fetch the same
+// blob. Held while it lives. On file systems without locks everybody gets one: that costs work twice, never a
+// file.
+class FileLock {
+ public:
+  // nullopt when somebody else holds it. Error{io} when the lock's file cannot be made.
+  static std::optional<FileLock> try_take(const std::filesystem::path& file);
+
+ private:
+  explicit FileLock(Descriptor file) : file_(std::move(file)) {}
+  Descriptor file_;
+};
 
 }  // namespace inferno::hub
