@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "backend/cpu/bandwidth.h"
 #include "backend/cpu/cpu_backend.h"
+#include "backend/cpu/host.h"
 #include "base/thread_pool.h"
 #include "tensor/random_weight.h"
 

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "tensor/decode.h"
+#include "tensor/format.h"
 
 namespace inferno {
 namespace {

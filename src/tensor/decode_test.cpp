@@ -1,6 +1,6 @@
 // One block of random bits for each quantized format with the values it means, computed by an independent
 // implementation of the formats' published procedures; and how decode() treats its arguments.
-#include "tensor/decode.h"
+#include "tensor/format.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// How weights are stored. A format is one header in blocks/ and one line in each table below;
-// both backends, the loaders and the conformance tests then know it.
+// How weights are stored. A format is a struct in blocks/ and one line in each table below; both backends,
+// the loaders and the conformance tests then know it.
 #pragma once
 
 #include <array>
@@ -7,24 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
-#include "tensor/blocks/iq3_s.h"
-#include "tensor/blocks/iq4_nl.h"
-#include "tensor/blocks/iq4_xs.h"
-#include "tensor/blocks/mxfp4.h"
 #include "tensor/blocks/plain.h"
-#include "tensor/blocks/q2_k.h"
-#include "tensor/blocks/q3_k.h"
-#include "tensor/blocks/q4_0.h"
-#include "tensor/blocks/q4_1.h"
-#include "tensor/blocks/q4_k.h"
-#include "tensor/blocks/q5_0.h"
-#include "tensor/blocks/q5_1.h"
-#include "tensor/blocks/q5_k.h"
-#include "tensor/blocks/q6_k.h"
-#include "tensor/blocks/q8_0.h"
-#include "tensor/blocks/tq2_0.h"
+#include "tensor/blocks/quants_256.h"
+#include "tensor/blocks/quants_32.h"
 
 namespace inferno {
 
@@ -120,6 +108,10 @@ constexpr std::size_t block_bytes(WeightFormat format) {
 constexpr std::size_t bytes_for(WeightFormat format, std::size_t elements) {
   return elements / static_cast<std::size_t>(block_elements(format)) * block_bytes(format);
 }
+
+// Weights back to float: decodes out.size() elements, a multiple of block_elements(format), from exactly as
+// many blocks. The blocks may start at any address.
+void decode(WeightFormat format, std::span<const std::byte> blocks, std::span<float> out);
 
 // Lower case, as in "q4_k" or "bf16": what inspect, bench and error messages say.
 std::string_view name_of(WeightFormat format);

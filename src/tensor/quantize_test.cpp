@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "tensor/decode.h"
+#include "tensor/format.h"
 
 namespace inferno {
 namespace {

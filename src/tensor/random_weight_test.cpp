@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "tensor/decode.h"
+#include "tensor/format.h"
 
 namespace inferno {
 namespace {

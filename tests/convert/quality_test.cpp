@@ -6,7 +6,7 @@
 #include "checkpoint/open_checkpoint.h"
 #include "model/tensor_plan.h"
 #include "support/paths.h"
-#include "tensor/decode.h"
+#include "tensor/format.h"
 #include "tensor/quantize.h"
 
 namespace inferno::testing {

@@ -2,7 +2,7 @@
 #include "checkpoint/generation_config.h"
 #include "checkpoint/gguf/open_gguf.h"
 #include "fuzz/guard.h"
-#include "tensor/decode.h"
+#include "tensor/format.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include "ops/backends.h"
 #include "ops/reference.h"
 #include "support/compare.h"
-#include "tensor/decode.h"
+#include "tensor/format.h"
 #include "tensor/random_weight.h"
 #include "tolerance.h"
 

@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "tensor/decode.h"
 #include "tensor/float16.h"
+#include "tensor/format.h"
 #include "tensor/random_weight.h"
 
 namespace inferno {

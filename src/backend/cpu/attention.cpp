@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "backend/cpu/operations.h"
-#include "backend/cpu/views.h"
 
 namespace inferno::cpu {
 namespace {

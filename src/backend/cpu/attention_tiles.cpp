@@ -8,7 +8,6 @@
 #include <cmath>
 
 #include "backend/cpu/operations.h"
-#include "backend/cpu/views.h"
 
 namespace inferno::cpu {
 namespace {

@@ -8,29 +8,37 @@
 #include "backend/cpu/memory.h"
 #include "backend/cpu/operations.h"
 #include "backend/cpu/panels.h"
-#include "backend/cpu/views.h"
 #include "base/error.h"
 
 namespace inferno {
 namespace cpu {
 
 std::int64_t grain_for(const ThreadPool& pool, std::int64_t count, std::int64_t cost) {
-  constexpr std::int64_t worth_handing_out = 8192;  // elements: about a microsecond
-  constexpr std::int64_t pieces_for_each = 16;      // so that a slow thread holds the others up little
-  const std::int64_t balanced = count / (pool.threads() * pieces_for_each);
-  return std::max<std::int64_t>({1, balanced, worth_handing_out / std::max<std::int64_t>(1, cost)});
+  constexpr std::int64_t min_elements = 8192;     // about a microsecond of work
+  constexpr std::int64_t pieces_per_thread = 16;  // so that a slow thread hardly delays the others
+  const std::int64_t balanced = count / (pool.threads() * pieces_per_thread);
+  return std::max<std::int64_t>({1, balanced, min_elements / std::max<std::int64_t>(1, cost)});
 }
 
 namespace {
 
 class CpuBackend final : public Backend {
  public:
-  CpuBackend(int threads, IsaLevel level)
-      : level_(level), kernels_(kernels_for(level)), pool_(threads), scratch_(pool_.threads()) {}
+  CpuBackend(int threads, IsaLevel level, const SystemRoots& roots)
+      : level_(level),
+        roots_(roots),
+        kernels_(kernels_for(level)),
+        pool_(threads),
+        scratch_(pool_.threads()),
+        weight_memory_(roots) {}
 
   DeviceInfo info() const override {
-    const MemoryState memory = memory_state();
-    return {cpu_name(), std::string(name_of(level_)), memory.total, memory.available, pool_.threads()};
+    const SystemMemory memory = system_memory(roots_);
+    return {.name = cpu_name(),
+            .kernels = std::string(name_of(level_)),
+            .total_bytes = memory.limit.value_or(memory.total),
+            .free_bytes = memory.obtainable,
+            .threads = pool_.threads()};
   }
   DType activation_type() const override { return DType::f32; }
   DType cache_type() const override { return DType::f32; }
@@ -39,7 +47,7 @@ class CpuBackend final : public Backend {
   std::optional<std::string> refuses_determinism() override { return std::nullopt; }  // always so
 
   Buffer allocate(std::size_t bytes, std::string_view purpose) override {
-    return cpu::allocate(bytes, purpose);
+    return cpu::allocate(bytes, purpose, roots_);
   }
   Weight pack(const HostWeight& source) override;
   std::optional<Relayout> relayout(const Weight& weight) const override {
@@ -94,6 +102,7 @@ class CpuBackend final : public Backend {
   Compute compute() { return {pool_, scratch_, kernels_}; }
 
   IsaLevel level_;
+  SystemRoots roots_;
   const Kernels* kernels_;
   ThreadPool pool_;
   Scratch scratch_;
@@ -160,12 +169,12 @@ std::string CpuBackend::kernel_for(WeightFormat format, int tokens) const {
 }  // namespace
 }  // namespace cpu
 
-std::unique_ptr<Backend> make_cpu_backend(int threads, cpu::IsaLevel level) {
+std::unique_ptr<Backend> make_cpu_backend(int threads, cpu::IsaLevel level, const SystemRoots& roots) {
   if (level > cpu::best_level()) {
     fail(ErrorKind::unsupported, fmt::format("this CPU cannot run the {} kernels", cpu::name_of(level)),
          {.why = {}, .next = fmt::format("the best it has are {}", cpu::name_of(cpu::best_level()))});
   }
-  return std::make_unique<cpu::CpuBackend>(threads, level);
+  return std::make_unique<cpu::CpuBackend>(threads, level, roots);
 }
 
 std::unique_ptr<Backend> make_cpu_backend(int threads) {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "backend/cpu/memory.h"
 #include "backend/cpu/scene.h"
 #include "base/error.h"
+#include "base/system_memory.h"
 
 namespace inferno::cpu {
 namespace {
@@ -162,7 +162,7 @@ TEST(CpuBackend, RefusesAWeightThatIsNotWholeBlocks) {
 TEST(CpuBackend, RefusesMoreMemoryThanThereIsAndSaysWhatFor) {
   const auto backend = make_cpu_backend(1);
   try {
-    backend->allocate(memory_state().total * 4, "the cache of a test");
+    backend->allocate(system_memory().total * 4, "the cache of a test");
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::io);

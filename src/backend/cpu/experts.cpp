@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "backend/cpu/operations.h"
-#include "backend/cpu/views.h"
 
 namespace inferno::cpu {
 namespace {

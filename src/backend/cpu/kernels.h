@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backend/cpu/isa.h"
+#include "backend/cpu/host.h"
 #include "spec/model_spec.h"
 #include "tensor/format.h"
 
@@ -46,7 +46,7 @@ struct PanelCall {
   int tokens = 0;               // of the tile that exist, up to its width
   const float* bias = nullptr;  // [rows]; null when there is none or it is already in `out`
   bool continues = false;       // add to what is in `out`
-  bool asks_ahead = false;      // with one or two tokens: see wants_read_ahead()
+  bool prefetches = false;      // with one or two tokens: see wants_read_ahead()
 };
 using PanelKernel = void (*)(const PanelCall& call);
 

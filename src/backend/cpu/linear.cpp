@@ -1,9 +1,8 @@
 // Matrix products in plain C++: each weight row is decoded once and multiplied with every row of the batch.
 // The definition that linear_panels.cpp is tested against.
 #include "backend/cpu/operations.h"
-#include "backend/cpu/stretches.h"
-#include "backend/cpu/views.h"
-#include "tensor/decode.h"
+#include "backend/cpu/product_loop.h"
+#include "tensor/format.h"
 
 namespace inferno::cpu {
 namespace {
@@ -23,15 +22,15 @@ struct Product {
   Matrix out, in, bias;
 };
 
-void multiply_row(const Product& product, const Stretch& stretch, int row, float* decoded) {
-  const Weight& weight = *stretch.weight;
-  const ExpertBatch& batch = *stretch.batch;
+void multiply_row(const Product& product, const LoopSegment& segment, int row, float* decoded) {
+  const Weight& weight = *segment.weight;
+  const ExpertBatch& batch = *segment.batch;
   const auto cols = static_cast<std::size_t>(weight.cols);
   const std::size_t bytes = bytes_for(weight.format, cols);
   const std::int64_t stored = std::int64_t{batch.expert} * weight.rows + row;
   const std::byte* blocks = weight.memory.data() + static_cast<std::size_t>(stored) * bytes;
   decode(weight.format, {blocks, bytes}, {decoded, cols});
-  const int column = stretch.column + row;
+  const int column = segment.column + row;
   const float bias = product.bias ? floats(product.bias, batch.expert)[column] : 0.0f;
   for (int i = 0; i < batch.count; ++i) {
     floats(product.out, batch.first + i)[column] =
@@ -41,13 +40,13 @@ void multiply_row(const Product& product, const Stretch& stretch, int row, float
 
 void multiply_rows(const Compute& compute, Matrix out, Matrix in, const Linear& weights,
                    std::span<const ExpertBatch> batches) {
-  const Stretches stretches(weights, batches, [](const Weight& weight) { return weight.rows; });
+  const ProductLoop loop(weights, batches, [](const Weight& weight) { return weight.rows; });
   const Product product = {out, in, weights.bias};
-  const std::int64_t grain = grain_for(compute.pool, stretches.total(), in.cols);
-  compute.pool.parallel_for(stretches.total(), grain, [&](const auto& range) {
+  const std::int64_t grain = grain_for(compute.pool, loop.total(), in.cols);
+  compute.pool.parallel_for(loop.total(), grain, [&](const auto& range) {
     float* decoded = compute.scratch.own(range.worker, static_cast<std::size_t>(in.cols));
-    stretches.each(range.begin, range.end, [&](const Stretch& stretch, int begin, int end) {
-      for (int row = begin; row < end; ++row) multiply_row(product, stretch, row, decoded);
+    loop.each(range.begin, range.end, [&](const LoopSegment& segment, int begin, int end) {
+      for (int row = begin; row < end; ++row) multiply_row(product, segment, row, decoded);
     });
   });
 }

@@ -1,15 +1,23 @@
-// The CPU backend's operations, one file each. They follow the contract in backend/backend.h, which also
-// describes the shapes; all activations and the cache are f32.
+// The CPU backend's operations. They follow the contract in backend/backend.h, which also describes the
+// shapes; all activations and the cache are f32.
 #pragma once
 
 #include <span>
 
 #include "backend/backend.h"
 #include "backend/cpu/kernels.h"
-#include "backend/cpu/scratch.h"
+#include "backend/cpu/memory.h"
 #include "base/thread_pool.h"
 
 namespace inferno::cpu {
+
+// Rows of a Matrix in host memory.
+inline float* floats(const Matrix& matrix, std::int64_t row = 0) {
+  return reinterpret_cast<float*>(matrix.data) + row * matrix.cols;
+}
+inline const std::int32_t* integers(const Matrix& matrix, std::int64_t row = 0) {
+  return reinterpret_cast<const std::int32_t*>(matrix.data) + row * matrix.cols;
+}
 
 struct Compute {
   ThreadPool& pool;
@@ -17,8 +25,8 @@ struct Compute {
   const Kernels* kernels;  // null: plain C++ everywhere
 };
 
-// Pieces for a loop over `count` rows of `cost` elements each: small enough to balance, large enough to be
-// worth handing out.
+// The grain of a parallel loop over `count` rows of `cost` elements each: small enough to balance the
+// threads, large enough to be worth handing out.
 std::int64_t grain_for(const ThreadPool& pool, std::int64_t count, std::int64_t cost);
 
 void embed(const Compute& compute, Matrix out, const Weight& table, Matrix tokens, float scale);
@@ -35,8 +43,8 @@ void mix_experts(const Compute& compute, Matrix out, Matrix in, const MoeMlp& sp
                  const MoeWeights& weights);
 void sample(const Compute& compute, Matrix out, Matrix logits, const SamplingInputs& inputs);
 
-// Rows of one expert among many: out row first + i = in row input[i] * expert's weights. A plain linear is
-// one batch of all rows.
+// The rows that one expert computes: out row first + i = in row input[i] * expert's weights. A linear without
+// experts is one batch of all rows.
 struct ExpertBatch {
   int expert = 0;
   int first = 0;
@@ -47,7 +55,7 @@ const float* floats_of(const Matrix& in, const ExpertBatch& batch, int i);  // r
 void multiply(const Compute& compute, Matrix out, Matrix in, const Linear& weights,
               std::span<const ExpertBatch> batches);
 
-// The same with vector kernels, on weights that were packed for them.
+// multiply() and attend() with vector kernels, on weights that were packed for them.
 void multiply_panels(const Compute& compute, Matrix out, Matrix in, const Linear& weights,
                      std::span<const ExpertBatch> batches);
 void attend_tiles(const Compute& compute, Matrix out, Matrix qkv, const AttentionCall& call);

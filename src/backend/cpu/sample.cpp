@@ -7,7 +7,6 @@
 #include <span>
 
 #include "backend/cpu/operations.h"
-#include "backend/cpu/views.h"
 #include "base/counter_random.h"
 
 namespace inferno::cpu {
@@ -73,7 +72,7 @@ inline float exponential(float x) {
   return std::bit_cast<float>(std::bit_cast<std::int32_t>(p) + power * (1 << 23));
 }
 
-constexpr int stretch = 64;  // tokens whose exponentials are taken at once
+constexpr int chunk = 64;  // tokens whose exponentials are taken at once
 
 // weights[i] = e^((logits[i] - top) * scale)
 void exponentials(float* weights, const float* logits, int count, float top, float scale) {
@@ -82,9 +81,9 @@ void exponentials(float* weights, const float* logits, int count, float top, flo
 
 double log_of_sum(const float* logits, int count, float top) {
   double sum = 0.0;
-  float weights[stretch];
-  for (int first = 0; first < count; first += stretch) {
-    const int some = std::min(stretch, count - first);
+  float weights[chunk];
+  for (int first = 0; first < count; first += chunk) {
+    const int some = std::min(chunk, count - first);
     exponentials(weights, logits + first, some, top, 1.0f);
     for (int i = 0; i < some; ++i) sum += static_cast<double>(weights[i]);
   }
@@ -232,9 +231,9 @@ class RowSampler {
       const float weight = exponential((logits_[entry.token] - top) * scale);
       if (weight >= least) memory_[size++] = {weight, entry.token};
     }
-    float weights[stretch];
-    for (int first = 0; allowed.empty() && first < vocab_; first += stretch) {
-      const int some = std::min(stretch, vocab_ - first);
+    float weights[chunk];
+    for (int first = 0; allowed.empty() && first < vocab_; first += chunk) {
+      const int some = std::min(chunk, vocab_ - first);
       exponentials(weights, logits_ + first, some, top, scale);
       for (int i = 0; i < some; ++i) {
         if (weights[i] >= least) memory_[size++] = {weights[i], first + i};

@@ -14,8 +14,8 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/cpu_backend.h"
-#include "backend/cpu/views.h"
-#include "tensor/decode.h"
+#include "backend/cpu/operations.h"
+#include "tensor/format.h"
 #include "tensor/random_weight.h"
 
 namespace inferno::cpu {

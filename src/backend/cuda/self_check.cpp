@@ -8,8 +8,8 @@
 
 #include "backend/backend.h"
 #include "base/error.h"
-#include "tensor/decode.h"
 #include "tensor/float16.h"
+#include "tensor/format.h"
 #include "tensor/random_weight.h"
 
 namespace inferno::cuda {

@@ -9,7 +9,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "tensor/blocks/mxfp4.h"
+#include "tensor/blocks/quants_32.h"
 
 namespace inferno {
 namespace {

@@ -1,5 +1,5 @@
 // gpt-oss stores MXFP4 as two tensors: 16 bytes of codes per block, and the blocks' scales. Everyone else
-// here reads blocks of 17 bytes, in GGUF's order of nibbles (tensor/blocks/mxfp4.h).
+// here reads blocks of 17 bytes, in GGUF's order of nibbles (tensor/blocks/quants_32.h).
 #pragma once
 
 #include <cstdint>

@@ -9,8 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "backend/cpu/bandwidth.h"
-#include "backend/cpu/isa.h"
+#include "backend/cpu/host.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/thread_pool.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "backend/cpu/bandwidth.h"
+#include "backend/cpu/host.h"
 #include "base/sizes.h"
 #include "base/utf8.h"
 #include "checkpoint/open_checkpoint.h"

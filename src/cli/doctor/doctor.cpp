@@ -9,11 +9,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "backend/cpu/isa.h"
+#include "backend/cpu/host.h"
 #include "base/sizes.h"
+#include "base/system_memory.h"
 #include "base/thread_pool.h"
 #include "base/utf8.h"
-#include "cli/system_memory.h"
 #include "cli/version.h"
 
 namespace inferno::doctor {
@@ -192,7 +192,7 @@ Finding examine_cpu() {
 }
 
 Finding examine_memory(const Sources& sources) {
-  const SystemMemory memory = system_memory(sources.root);
+  const SystemMemory memory = system_memory(SystemRoots::below(sources.root));
   Finding finding = {.check = "memory",
                      .facts = dumped({{"total_bytes", memory.total},
                                       {"available_bytes", memory.available},

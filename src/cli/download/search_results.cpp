@@ -8,10 +8,10 @@
 #include "backend/backend.h"
 #include "backend/cuda/probe.h"
 #include "base/sizes.h"
+#include "base/system_memory.h"
 #include "cli/describe_spec.h"
 #include "cli/environment.h"
 #include "cli/model_choice.h"
-#include "cli/system_memory.h"
 #include "cli/terminal/text_table.h"
 
 namespace inferno {

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "tensor/decode.h"
+#include "tensor/format.h"
 #include "tensor/quantize.h"
 
 namespace inferno {

@@ -141,7 +141,7 @@ template <class M, class B, int width>
   }
 }
 
-template <class M, HasIntegers B, int width, bool asks_ahead>
+template <class M, HasIntegers B, int width, bool prefetches>
 [[gnu::always_inline]] inline void multiply_integers(const PanelCall& call) {
   constexpr int units = B::elements / Codec<M, B>::unit;
   const auto* panel = reinterpret_cast<const Panel<B>*>(call.panel);
@@ -150,7 +150,7 @@ template <class M, HasIntegers B, int width, bool asks_ahead>
   for (int b = 0; b < call.blocks; ++b) {
     for (int u = 0; u < units; ++u) {
       constexpr std::size_t share = sizeof(Panel<B>) / units;
-      if constexpr (asks_ahead)
+      if constexpr (prefetches)
         prefetch<share>(reinterpret_cast<const std::byte*>(panel + b) + static_cast<std::size_t>(u) * share);
       add_unit<M, B, width>(sums, panel[b], u, call.integers, b * units + u);
     }
@@ -161,7 +161,7 @@ template <class M, HasIntegers B, int width, bool asks_ahead>
 // With one or two tokens it depends on the processor whether there is time to spare for asking, or need.
 template <class M, HasIntegers B, int width>
 void multiply_integers(const PanelCall& call) {
-  if (width > 2 || call.asks_ahead) {
+  if (width > 2 || call.prefetches) {
     multiply_integers<M, B, width, true>(call);
   } else {
     multiply_integers<M, B, width, false>(call);
@@ -187,7 +187,7 @@ typename M::Floats column_of(const Panel<blocks::Bf16>& panel) {
 // with its widest tile: a token's result must not depend on how many others there are.
 template <class M, HasPanel B, int width>
 [[gnu::always_inline]] inline void add_columns(typename M::Floats (&sums)[width], const Panel<B>* panel,
-                                               const float* in, int blocks, bool asks_ahead) {
+                                               const float* in, int blocks, bool prefetches) {
   constexpr int ways = M::float_chains, columns = panel_columns<B>;
   constexpr int stride = ways > columns ? ways / columns : 1;  // blocks in one step
   typename M::Floats others[ways][width];                      // the first stays unused
@@ -200,7 +200,7 @@ template <class M, HasPanel B, int width>
     });
   };
   for (; blocks >= stride; blocks -= stride, panel += stride, in += stride * columns * width) {
-    if (asks_ahead) prefetch<stride * sizeof(Panel<B>)>(panel);
+    if (prefetches) prefetch<stride * sizeof(Panel<B>)>(panel);
     repeat<stride * columns>(step);
   }
   for (; blocks > 0; --blocks, ++panel, in += columns * width) repeat<columns>(step);
@@ -218,7 +218,7 @@ void multiply_floats(const PanelCall& call) {
   for (int b = 0; b < call.blocks; b += at_once) {
     const int blocks = call.blocks - b < at_once ? call.blocks - b : at_once;
     add_columns<M, B, width>(sums, panel + b, call.floats + std::ptrdiff_t{b} * columns * width, blocks,
-                             width > 2 || call.asks_ahead);
+                             width > 2 || call.prefetches);
   }
   end_sums<M>(sums, call);
 }

@@ -1,5 +1,5 @@
-// What CPUID and the operating system say, on x86-64.
-#include "backend/cpu/isa.h"
+// The host on x86-64: what CPUID and the operating system report.
+#include "backend/cpu/host.h"
 #include "backend/cpu/kernels.h"
 
 namespace inferno::cpu {
@@ -44,7 +44,7 @@ IsaLevel best_level() {
   return has_avx2() ? IsaLevel::avx2 : IsaLevel::portable;
 }
 
-bool wants_read_ahead() {
+bool wants_prefetch() {
   return __builtin_cpu_is("intel") != 0;
 }
 

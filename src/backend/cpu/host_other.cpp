@@ -1,5 +1,5 @@
-// Processors other than x86-64: the portable kernels, which the compiler vectorizes as far as it can.
-#include "backend/cpu/isa.h"
+// The host on processors other than x86-64: portable kernels, vectorized by the compiler alone.
+#include "backend/cpu/host.h"
 #include "backend/cpu/kernels.h"
 
 namespace inferno::cpu {
@@ -16,7 +16,7 @@ const Kernels* kernels_for(IsaLevel) {
   return nullptr;
 }
 
-bool wants_read_ahead() {
+bool wants_prefetch() {
   return false;
 }
 

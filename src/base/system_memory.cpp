@@ -1,4 +1,4 @@
-#include "cli/system_memory.h"
+#include "base/system_memory.h"
 
 #include <algorithm>
 #include <charconv>
@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t max_file = std::size_t{1} << 20;
+constexpr std::size_t max_file = std::size_t{1} << 16;
 
 std::optional<std::uint64_t> number(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
@@ -38,16 +38,16 @@ std::optional<std::uint64_t> field(std::string_view text, std::string_view name)
   return std::nullopt;
 }
 
-// The two generations of control groups keep the same facts under different names.
-struct GroupNames {
+// The files of the two control group versions; `mount` is relative to SystemRoots::cgroup.
+struct GroupFiles {
   std::string_view mount, limit, usage;
 };
-constexpr GroupNames second = {"sys/fs/cgroup", "memory.max", "memory.current"};
-constexpr GroupNames first = {"sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"};
+constexpr GroupFiles version2 = {"", "memory.max", "memory.current"};
+constexpr GroupFiles version1 = {"memory", "memory.limit_in_bytes", "memory.usage_in_bytes"};
 
-// "4:memory:/a/b" or "0::/a/b" gives where that group and all above it live, the innermost first.
-std::vector<fs::path> folders_of(const fs::path& root, const GroupNames& names, std::string_view group) {
-  const fs::path mount = root / names.mount;
+// The folders of control group "/a/b" and of its parents, the innermost first.
+std::vector<fs::path> folders_of(const fs::path& cgroup, const GroupFiles& files, std::string_view group) {
+  const fs::path mount = files.mount.empty() ? cgroup : cgroup / files.mount;
   std::vector<fs::path> folders;
   for (fs::path path = fs::path(group).relative_path(); !path.empty(); path = path.parent_path()) {
     folders.push_back(mount / path);
@@ -58,37 +58,39 @@ std::vector<fs::path> folders_of(const fs::path& root, const GroupNames& names, 
 
 struct Group {
   fs::path folder;
-  const GroupNames* names;
+  const GroupFiles* files;
 };
 
-std::vector<Group> memory_groups(const fs::path& root) {
+// /proc/self/cgroup has lines such as "4:memory:/a/b" (version 1) and "0::/a/b" (version 2).
+std::vector<Group> memory_groups(const SystemRoots& roots) {
   std::vector<Group> groups;
-  std::istringstream lines(read_start(root / "proc/self/cgroup", max_file).value_or(""));
+  std::istringstream lines(read_start(roots.proc / "self/cgroup", max_file).value_or(""));
   for (std::string line; std::getline(lines, line);) {
     const std::size_t colon = line.find(':'), last = line.find(':', colon + 1);
     if (colon == std::string::npos || last == std::string::npos) continue;
     const std::string controllers = line.substr(colon + 1, last - colon - 1);
-    const GroupNames* names = controllers.empty() ? &second : controllers == "memory" ? &first : nullptr;
-    if (names == nullptr) continue;
-    for (fs::path& folder : folders_of(root, *names, line.substr(last + 1)))
-      groups.push_back({std::move(folder), names});
+    const GroupFiles* files = controllers.empty() ? &version2 : controllers == "memory" ? &version1 : nullptr;
+    if (files == nullptr) continue;
+    for (fs::path& folder : folders_of(roots.cgroup, *files, line.substr(last + 1))) {
+      groups.push_back({std::move(folder), files});
+    }
   }
   return groups;
 }
 
 }  // namespace
 
-SystemMemory system_memory(const fs::path& root) {
+SystemMemory system_memory(const SystemRoots& roots) {
   SystemMemory memory;
-  const std::string info = read_start(root / "proc/meminfo", max_file).value_or("");
+  const std::string info = read_start(roots.proc / "meminfo", max_file).value_or("");
   memory.total = field(info, "MemTotal:").value_or(0) * 1024;
   memory.available = field(info, "MemAvailable:").value_or(field(info, "MemFree:").value_or(0)) * 1024;
   memory.obtainable = memory.available;
-  for (const Group& group : memory_groups(root)) {
-    const auto limit = number_in(group.folder / group.names->limit);  // "max" is no number, hence no limit
+  for (const Group& group : memory_groups(roots)) {
+    const auto limit = number_in(group.folder / group.files->limit);  // nullopt for "max"
     if (!limit || *limit >= memory.total) continue;
-    const std::uint64_t usage = number_in(group.folder / group.names->usage).value_or(0);
-    // Cached files are given back when memory is wanted.
+    const std::uint64_t usage = number_in(group.folder / group.files->usage).value_or(0);
+    // The kernel drops cached files when memory is needed.
     const std::string statistics = read_start(group.folder / "memory.stat", max_file).value_or("");
     const std::uint64_t held = usage - std::min(usage, field(statistics, "inactive_file ").value_or(0));
     memory.limit = std::min(memory.limit.value_or(*limit), *limit);

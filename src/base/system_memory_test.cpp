@@ -1,4 +1,4 @@
-#include "cli/system_memory.h"
+#include "base/system_memory.h"
 
 #include <gtest/gtest.h>
 
@@ -27,8 +27,8 @@ class Memory : public ::testing::Test {
                    (std::string("memory_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
-TEST_F(Memory, IsTheMachinesWhereNoGroupLimitsIt) {
-  const SystemMemory memory = system_memory(root_);
+TEST_F(Memory, IsTheMachinesIfNoGroupLimitsIt) {
+  const SystemMemory memory = system_memory(SystemRoots::below(root_));
   EXPECT_EQ(memory.total, 1024 * mebi);
   EXPECT_EQ(memory.available, 512 * mebi);
   EXPECT_EQ(memory.limit, std::nullopt);
@@ -41,26 +41,26 @@ TEST_F(Memory, IsBoundByTheTightestGroupAbove) {
   write("sys/fs/cgroup/outer/memory.max", std::to_string(300 * mebi));
   write("sys/fs/cgroup/outer/memory.current", std::to_string(120 * mebi));
   write("sys/fs/cgroup/outer/memory.stat", "anon 1\ninactive_file " + std::to_string(20 * mebi) + "\n");
-  const SystemMemory memory = system_memory(root_);
+  const SystemMemory memory = system_memory(SystemRoots::below(root_));
   EXPECT_EQ(memory.limit, 300 * mebi);
   EXPECT_EQ(memory.obtainable, 200 * mebi);
 }
 
-TEST_F(Memory, KnowsTheOlderGroupsToo) {
+TEST_F(Memory, ReadsGroupsOfVersionOneToo) {
   write("proc/self/cgroup", "5:cpu:/\n4:memory:/box\n");
   write("sys/fs/cgroup/memory/box/memory.limit_in_bytes", std::to_string(64 * mebi));
   write("sys/fs/cgroup/memory/box/memory.usage_in_bytes", std::to_string(80 * mebi));
   write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712");
-  const SystemMemory memory = system_memory(root_);
+  const SystemMemory memory = system_memory(SystemRoots::below(root_));
   EXPECT_EQ(memory.limit, 64 * mebi);
   EXPECT_EQ(memory.obtainable, 0U);
 }
 
-TEST_F(Memory, SurvivesNonsense) {
+TEST_F(Memory, IgnoresFilesThatMakeNoSense) {
   write("proc/self/cgroup", "\n:\n::\n0::\nmemory\n0::/../../..\n");
   write("proc/meminfo", "MemTotal: many kB\n\nMemAvailable:");
-  EXPECT_EQ(system_memory(root_).total, 0U);
-  EXPECT_EQ(system_memory(root_ / "nowhere").total, 0U);
+  EXPECT_EQ(system_memory(SystemRoots::below(root_)).total, 0U);
+  EXPECT_EQ(system_memory(SystemRoots::below(root_ / "nowhere")).total, 0U);
 }
 
 }  // namespace
