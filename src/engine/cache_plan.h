@@ -12,7 +12,7 @@
 namespace inferno {
 
 struct CachePlan {
-  std::vector<GroupSize> groups;  // in the order of window_groups()
+  std::vector<CacheGroup> groups;  // in the order of window_groups()
   std::size_t bytes = 0;
   int context = 0;  // tokens one sequence may have: the decoder's, or fewer when the cache is smaller
 };

@@ -12,17 +12,11 @@
 namespace inferno {
 namespace {
 
-std::vector<int> pool_sizes(const CachePlan& plan) {
-  std::vector<int> sizes;
-  for (const GroupSize& group : plan.groups) sizes.push_back(group.blocks);
-  return sizes;
-}
-
 StepLimits step_limits(const EngineOptions& options, const CachePlan& plan) {
   return {.tokens = options.max_step_tokens,
           .sequences = options.max_sequences,
           .logit_rows = options.max_sequences,
-          .blocks_per_sequence = (plan.context + options.block_size - 1) / options.block_size};
+          .blocks_per_sequence = blocks_for(plan.context, options.block_size)};
 }
 
 // The longest lists that all sequences of a step can have together.
@@ -51,7 +45,8 @@ EngineLoop::EngineLoop(Backend& backend, Decoder& decoder, const EngineOptions& 
       pending_(pending),
       plans_ahead_(options.plans_ahead.value_or(backend.queues())),
       plan_(plan),
-      cache_(decoder.spec(), backend, pool_sizes(plan), options.block_size),
+      group_of_layer_(group_of_layer(decoder.spec())),
+      cache_(decoder.spec(), backend, plan.groups, options.block_size),
       buffers_(backend, step_limits(options, plan), static_cast<int>(plan.groups.size()), options.block_size),
       sampler_(backend, options.max_sequences, list_entries(options, plan, decoder.spec().vocab),
                options.max_logprobs),
@@ -60,13 +55,7 @@ EngineLoop::EngineLoop(Backend& backend, Decoder& decoder, const EngineOptions& 
       scheduler_({.max_sequences = options.max_sequences,
                   .max_step_tokens = options.max_step_tokens,
                   .max_prompt_tokens = options.max_prompt_tokens},
-                 KvBlocks(plan.groups, options.block_size, options.prefix_cache)) {
-  const std::vector<int> windows = window_groups(decoder.spec());
-  for (const BlockSpec& block : decoder.spec().blocks) {
-    const auto group = std::ranges::find(windows, block.attention.window) - windows.begin();
-    group_of_layer_.push_back(static_cast<std::size_t>(group));
-  }
-}
+                 KvBlocks(plan.groups, options.block_size, options.prefix_cache)) {}
 
 void EngineLoop::accept(Submission submission) {
   GenerationRequest& request = submission.request;

@@ -17,9 +17,9 @@ std::span<const TokenId> block_of(const Sequence& sequence, int index, int block
 
 }  // namespace
 
-KvBlocks::KvBlocks(const std::vector<GroupSize>& groups, int block_size, bool remembers)
+KvBlocks::KvBlocks(const std::vector<CacheGroup>& groups, int block_size, bool remembers)
     : block_size_(block_size), remembers_(remembers), tree_(static_cast<int>(groups.size())) {
-  for (const GroupSize& group : groups) groups_.push_back({group.window, BlockPool(group.blocks)});
+  for (const CacheGroup& group : groups) groups_.push_back({group.window, BlockPool(group.blocks)});
 }
 
 int KvBlocks::blocks() const {
@@ -124,7 +124,7 @@ bool KvBlocks::must_copy(const Sequence& sequence, std::size_t group) const {
 }
 
 int KvBlocks::missing(const Sequence& sequence, std::size_t group, int end) const {
-  const int wanted = (end + block_size_ - 1) / block_size_;
+  const int wanted = blocks_for(end, block_size_);
   const int held = static_cast<int>(sequence.blocks[group].size());
   return std::max(0, wanted - held) + (must_copy(sequence, group) ? 1 : 0);
 }

@@ -7,13 +7,9 @@
 #include "engine/block_pool.h"
 #include "engine/prefix_tree.h"
 #include "engine/sequence.h"
+#include "spec/window_groups.h"
 
 namespace inferno {
-
-struct GroupSize {
-  int window = 0;  // 0: everything is seen
-  int blocks = 0;
-};
 
 // Rows [0, rows) of block `from` must be copied to block `to`, in all layers of the group, before the step.
 struct BlockCopy {
@@ -24,7 +20,7 @@ struct BlockCopy {
 
 class KvBlocks {
  public:
-  KvBlocks(const std::vector<GroupSize>& groups, int block_size, bool remembers);
+  KvBlocks(const std::vector<CacheGroup>& groups, int block_size, bool remembers);
 
   int block_size() const { return block_size_; }
   int blocks() const;

@@ -27,7 +27,7 @@ std::unique_ptr<Sequence> sequence(const Order& order) {
 // A scheduler whose model answers 7 to everything.
 class Scene {
  public:
-  Scene(const SchedulerLimits& limits, const std::vector<GroupSize>& groups, bool remembers = false)
+  Scene(const SchedulerLimits& limits, const std::vector<CacheGroup>& groups, bool remembers = false)
       : scheduler(limits, KvBlocks(groups, 4, remembers)) {}
 
   void add(const Order& order) {

@@ -62,12 +62,11 @@ std::size_t workspace_bytes(const ModelSpec& spec, const DecoderLimits& limits, 
 }
 
 Decoder::Decoder(ModelSpec spec, ModelWeights weights, Backend& backend, DecoderLimits limits)
-    : spec_(std::move(spec)), weights_(std::move(weights)), backend_(backend), limits_(limits) {
-  const std::vector<int> windows = window_groups(spec_);
-  for (const BlockSpec& block : spec_.blocks) {
-    const auto found = std::find(windows.begin(), windows.end(), block.attention.window);
-    group_of_layer_.push_back(static_cast<std::size_t>(found - windows.begin()));
-  }
+    : spec_(std::move(spec)),
+      weights_(std::move(weights)),
+      backend_(backend),
+      limits_(limits),
+      group_of_layer_(group_of_layer(spec_)) {
   allocate_activations();
   if (const auto* rope = std::get_if<Rope>(&spec_.positions)) {
     const std::vector<float> table = rope_table(*rope, limits_.context);

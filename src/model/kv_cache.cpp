@@ -1,9 +1,5 @@
 #include "model/kv_cache.h"
 
-#include <algorithm>
-
-#include "spec/window_groups.h"
-
 namespace inferno {
 
 std::size_t cache_bytes_per_token(const ModelSpec& spec, int window, DType type) {
@@ -16,12 +12,12 @@ std::size_t cache_bytes_per_token(const ModelSpec& spec, int window, DType type)
   return elements * size_of(type);
 }
 
-KvCache::KvCache(const ModelSpec& spec, Backend& backend, std::span<const int> blocks, int block_size) {
-  const std::vector<int> windows = window_groups(spec);
-  for (const BlockSpec& block : spec.blocks) {
-    const AttentionSpec& a = block.attention;
-    const auto group = std::find(windows.begin(), windows.end(), a.window) - windows.begin();
-    const int rows = blocks[static_cast<std::size_t>(group)] * block_size;
+KvCache::KvCache(const ModelSpec& spec, Backend& backend, std::span<const CacheGroup> groups,
+                 int block_size) {
+  const std::vector<std::size_t> group_of = group_of_layer(spec);
+  for (std::size_t layer = 0; layer < spec.blocks.size(); ++layer) {
+    const AttentionSpec& a = spec.blocks[layer].attention;
+    const int rows = groups[group_of[layer]].blocks * block_size;
     const auto matrix = [&] {
       Matrix m = {nullptr, backend.cache_type(), rows, a.kv_heads * a.head_dim};
       m.data = memory_.emplace_back(backend.allocate(m.bytes(), "key/value cache")).data();

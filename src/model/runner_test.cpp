@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "model/batch_logits.h"
 #include "model/load.h"
 #include "model/synthetic/edited_checkpoint.h"
 #include "support/caught_error.h"

@@ -34,12 +34,12 @@ std::vector<std::uint64_t> history(const Sequence& sequence) {
 
 class ModelTest {
  public:
-  ModelTest(std::uint64_t seed, const SchedulerLimits& limits, std::vector<GroupSize> groups, bool remembers)
+  ModelTest(std::uint64_t seed, const SchedulerLimits& limits, std::vector<CacheGroup> groups, bool remembers)
       : random_(seed),
         limits_(limits),
         groups_(groups),
         scheduler_(limits, KvBlocks(groups, block_size, remembers)) {
-    for (const GroupSize& group : groups) {
+    for (const CacheGroup& group : groups) {
       rows_.emplace_back(static_cast<std::size_t>(group.blocks * block_size));
     }
     longest_ = groups[0].blocks * block_size;
@@ -251,7 +251,7 @@ class ModelTest {
 
   Random random_;
   SchedulerLimits limits_;
-  std::vector<GroupSize> groups_;
+  std::vector<CacheGroup> groups_;
   Scheduler scheduler_;
   std::vector<std::vector<std::uint64_t>> rows_;  // for each group
   std::map<SequenceId, Alive> alive_;
@@ -269,7 +269,7 @@ TEST(SchedulerModel, HoldsOverAMillionRandomOperations) {
     const SchedulerLimits limits = {.max_sequences = 1 + static_cast<int>(seed % 7),
                                     .max_step_tokens = 7 + 9 * static_cast<int>(seed % 3),
                                     .max_prompt_tokens = 5};
-    std::vector<GroupSize> groups = {{0, 16 + static_cast<int>(seed)}};
+    std::vector<CacheGroup> groups = {{0, 16 + static_cast<int>(seed)}};
     if (seed % 2 == 1) groups.push_back({10, 6 + static_cast<int>(seed % 9)});
     if (seed % 5 == 4) groups.push_back({3, 4});
     ModelTest test(seed, limits, groups, seed % 3 != 0);

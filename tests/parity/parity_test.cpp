@@ -1,18 +1,15 @@
-// However a prompt is cut and whoever shares the step, the logits stay the same, bit for bit: at once, in
-// chunks, token by token and in a ragged batch with strangers, over cache blocks scattered at random.
+// However a prompt is cut into steps and whichever sequences share them, its logits stay the same bit for
+// bit: in one step, in chunks, token by token and in a ragged batch, over cache blocks scattered at random.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <numeric>
 #include <random>
 
 #include "checkpoint/config_json.h"
 #include "checkpoint/open_checkpoint.h"
-#include "model/kv_cache.h"
 #include "model/load.h"
-#include "model/step.h"
+#include "model/runner.h"
 #include "model/synthetic/random_checkpoint.h"
-#include "spec/window_groups.h"
 #include "support/golden.h"
 #include "support/model_backend.h"
 #include "support/paths.h"
@@ -25,89 +22,64 @@ constexpr int prompt_tokens = 61;  // longer than every window of the test model
 constexpr int sequences = 8;
 
 struct Sequence {
+  int index = 0;  // in the batch runner
   std::vector<TokenId> tokens;
-  std::vector<std::vector<int>> blocks;  // for each window group
   int computed = 0;
 };
 
-class Scene {
+// A model with a batch runner whose cache blocks are scattered at random.
+class ScatteredBatch {
  public:
-  Scene(const Checkpoint& checkpoint, int threads, int length = prompt_tokens)
+  ScatteredBatch(const Checkpoint& checkpoint, int threads, int length = prompt_tokens)
       : length_(length),
-        blocks_each_((length + block_size - 1) / block_size),
         backend_(model_backend().make(threads)),
         model_(load_model(checkpoint, *backend_,
                           {.max_tokens = 1024, .max_logit_rows = sequences, .context = length + 3})),
-        groups_(static_cast<int>(window_groups(spec()).size())),
-        cache_(spec(), *backend_,
-               std::vector<int>(static_cast<std::size_t>(groups_), sequences * blocks_each_), block_size),
-        buffers_(*backend_,
-                 {.tokens = 1024,
-                  .sequences = sequences,
-                  .logit_rows = sequences,
-                  .blocks_per_sequence = blocks_each_},
-                 groups_, block_size) {
-    free_.resize(static_cast<std::size_t>(groups_));
-    for (std::vector<int>& free : free_) {
-      free.resize(static_cast<std::size_t>(sequences * blocks_each_));
-      std::iota(free.begin(), free.end(), 0);
-      std::shuffle(free.begin(), free.end(), random_);
-    }
-  }
+        runner_(*model_.decoder, *backend_,
+                {.sequences = sequences, .context = length, .block_size = block_size, .scattered = true}) {}
 
   const ModelSpec& spec() const { return model_.decoder->spec(); }
   double tolerance() const {
-    const bool mixes = std::ranges::any_of(
+    const bool has_experts = std::ranges::any_of(
         spec().blocks, [](const BlockSpec& block) { return std::holds_alternative<MoeMlp>(block.mlp); });
-    return mixes ? model_backend().expert_parity : model_backend().parity;
+    return has_experts ? model_backend().expert_parity : model_backend().parity;
   }
 
   Sequence sequence(unsigned seed) {
-    Sequence out;
+    Sequence out = {.index = next_++, .tokens = {}};
     std::mt19937 random(seed);
     for (int i = 0; i < length_; ++i) {
       out.tokens.push_back(static_cast<TokenId>(random() % static_cast<unsigned>(spec().vocab)));
-    }
-    for (std::vector<int>& free : free_) {
-      out.blocks.emplace_back(free.end() - blocks_each_, free.end());
-      free.resize(free.size() - static_cast<std::size_t>(blocks_each_));
     }
     return out;
   }
 
   // Feeds `counts[i]` more tokens of each sequence and returns the last logits of each.
   std::vector<std::vector<float>> step(std::vector<Sequence*> batch, const std::vector<int>& counts) {
-    std::vector<StepSlice> slices;
+    std::vector<BatchRunner::Input> inputs;
     for (std::size_t i = 0; i < batch.size(); ++i) {
       Sequence& s = *batch[i];
-      StepSlice slice = {.tokens = std::span(s.tokens).subspan(static_cast<std::size_t>(s.computed),
-                                                               static_cast<std::size_t>(counts[i])),
-                         .start = s.computed,
-                         .logits = 1,
-                         .blocks = {}};
-      for (const std::vector<int>& blocks : s.blocks) slice.blocks.emplace_back(blocks);
-      slices.push_back(slice);
+      inputs.push_back({.sequence = s.index,
+                        .tokens = std::span(s.tokens).subspan(static_cast<std::size_t>(s.computed),
+                                                              static_cast<std::size_t>(counts[i])),
+                        .start = s.computed,
+                        .logits = 1});
       s.computed += counts[i];
     }
-    const Matrix logits = model_.decoder->forward(buffers_.fill(slices), cache_.layers());
-    std::vector<float> all(static_cast<std::size_t>(logits.rows) * static_cast<std::size_t>(logits.cols));
-    backend_->download(std::as_writable_bytes(std::span(all)), logits);
+    const std::vector<float> all = runner_.read(runner_.step(inputs));
     std::vector<std::vector<float>> out;
-    for (int row = 0; row < logits.rows; ++row) {
-      out.emplace_back(all.begin() + row * logits.cols, all.begin() + (row + 1) * logits.cols);
+    for (auto row = all.begin(); row != all.end(); row += spec().vocab) {
+      out.emplace_back(row, row + spec().vocab);
     }
     return out;
   }
 
  private:
-  int length_, blocks_each_;
+  int length_;
   std::unique_ptr<Backend> backend_;
   LoadedModel model_;
-  int groups_;
-  KvCache cache_;
-  StepBuffers buffers_;
-  std::mt19937 random_{7};
-  std::vector<std::vector<int>> free_;
+  BatchRunner runner_;
+  int next_ = 0;
 };
 
 class Parity : public ::testing::TestWithParam<std::string> {
@@ -117,32 +89,32 @@ class Parity : public ::testing::TestWithParam<std::string> {
 
 TEST_P(Parity, CuttingThePromptDoesNotChangeTheLogits) {
   const auto model = checkpoint();
-  Scene scene(*model, 2);
-  Sequence once = scene.sequence(1), chunks = scene.sequence(1), single = scene.sequence(1);
-  const std::vector<float> expected = scene.step({&once}, {prompt_tokens})[0];
+  ScatteredBatch batch(*model, 2);
+  Sequence once = batch.sequence(1), chunks = batch.sequence(1), single = batch.sequence(1);
+  const std::vector<float> expected = batch.step({&once}, {prompt_tokens})[0];
   std::vector<float> last;
-  for (const int count : {1, 17, 4, 30, 9}) last = scene.step({&chunks}, {count})[0];
-  EXPECT_LE(relative_error(last, expected), scene.tolerance());
-  for (int i = 0; i < prompt_tokens; ++i) last = scene.step({&single}, {1})[0];
-  EXPECT_LE(relative_error(last, expected), scene.tolerance());
+  for (const int count : {1, 17, 4, 30, 9}) last = batch.step({&chunks}, {count})[0];
+  EXPECT_LE(relative_error(last, expected), batch.tolerance());
+  for (int i = 0; i < prompt_tokens; ++i) last = batch.step({&single}, {1})[0];
+  EXPECT_LE(relative_error(last, expected), batch.tolerance());
 }
 
-TEST_P(Parity, StrangersInTheBatchDoNotChangeTheLogits) {
+TEST_P(Parity, OtherSequencesInTheBatchDoNotChangeTheLogits) {
   const auto model = checkpoint();
-  Scene scene(*model, 2);
-  Sequence once = scene.sequence(1), mixed = scene.sequence(1);
-  const std::vector<float> expected = scene.step({&once}, {prompt_tokens})[0];
-  Sequence a = scene.sequence(2), b = scene.sequence(3), c = scene.sequence(4);
-  scene.step({&a, &mixed}, {12, 20});
-  scene.step({&a, &mixed, &b}, {1, 1, 40});
-  scene.step({&b, &a, &mixed}, {1, 1, 23});
-  const auto last = scene.step({&a, &c, &mixed, &b}, {1, 33, 17, 1});
-  EXPECT_LE(relative_error(last[2], expected), scene.tolerance());
+  ScatteredBatch batch(*model, 2);
+  Sequence once = batch.sequence(1), mixed = batch.sequence(1);
+  const std::vector<float> expected = batch.step({&once}, {prompt_tokens})[0];
+  Sequence a = batch.sequence(2), b = batch.sequence(3), c = batch.sequence(4);
+  batch.step({&a, &mixed}, {12, 20});
+  batch.step({&a, &mixed, &b}, {1, 1, 40});
+  batch.step({&b, &a, &mixed}, {1, 1, 23});
+  const auto last = batch.step({&a, &c, &mixed, &b}, {1, 33, 17, 1});
+  EXPECT_LE(relative_error(last[2], expected), batch.tolerance());
 }
 
 TEST_P(Parity, ThreadsDoNotChangeTheLogits) {
   const auto model = checkpoint();
-  Scene one(*model, 1), three(*model, 3);
+  ScatteredBatch one(*model, 1), three(*model, 3);
   Sequence a = one.sequence(1), b = three.sequence(1);
   const std::vector<float> expected = one.step({&a}, {prompt_tokens})[0];
   EXPECT_LE(relative_error(three.step({&b}, {prompt_tokens})[0], expected), one.tolerance());
@@ -151,14 +123,14 @@ TEST_P(Parity, ThreadsDoNotChangeTheLogits) {
 // A step of the same shape is queued the first time, recorded the second and replayed from then on.
 TEST_P(Parity, ReplayedStepsGiveTheSameBits) {
   const auto model = checkpoint();
-  Scene scene(*model, 1);
-  Sequence a = scene.sequence(1), b = scene.sequence(2);
-  scene.step({&a, &b}, {20, 30});
+  ScatteredBatch batch(*model, 1);
+  Sequence a = batch.sequence(1), b = batch.sequence(2);
+  batch.step({&a, &b}, {20, 30});
   std::vector<std::vector<float>> expected;
   for (int round = 0; round < 4; ++round) {
     a.computed = 20;
     b.computed = 30;
-    const auto logits = scene.step({&a, &b}, {1, 1});
+    const auto logits = batch.step({&a, &b}, {1, 1});
     if (round == 0) expected = logits;
     EXPECT_EQ(logits, expected) << "round " << round;
   }
@@ -179,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(Families, Parity, ::testing::ValuesIn(models()),
 // two.
 class WideParity : public ::testing::TestWithParam<WeightFormat> {};
 
-TEST_P(WideParity, NeitherCuttingNorStrangersNorThreadsChangeTheLogits) {
+TEST_P(WideParity, NeitherCuttingNorOtherSequencesNorThreadsChangeTheLogits) {
   const auto model = random_checkpoint(
       parse_config(R"({"hidden_size": 1280, "intermediate_size": 2304, "num_hidden_layers": 2, "head_dim": 40,
         "num_attention_heads": 12, "num_key_value_heads": 3, "vocab_size": 300, "rms_norm_eps": 1e-05,
@@ -188,16 +160,16 @@ TEST_P(WideParity, NeitherCuttingNorStrangersNorThreadsChangeTheLogits) {
                    "config.json"),
       "qwen2", {.dense = GetParam(), .experts = GetParam()});
   constexpr int length = 700;
-  Scene scene(*model, 2, length), one(*model, 1, length);
-  Sequence once = scene.sequence(1), chunks = scene.sequence(1), other = scene.sequence(2),
+  ScatteredBatch batch(*model, 2, length), one(*model, 1, length);
+  Sequence once = batch.sequence(1), chunks = batch.sequence(1), other = batch.sequence(2),
            alone = one.sequence(1);
-  const std::vector<float> expected = scene.step({&once}, {length})[0];
-  scene.step({&chunks}, {290});
-  scene.step({&other, &chunks}, {13, 1});
-  scene.step({&chunks, &other}, {333, 650});
-  for (int i = 0; i < 75; ++i) scene.step({&chunks}, {1});
-  EXPECT_LE(relative_error(scene.step({&other, &chunks}, {1, 1})[1], expected), scene.tolerance());
-  EXPECT_LE(relative_error(one.step({&alone}, {length})[0], expected), scene.tolerance());
+  const std::vector<float> expected = batch.step({&once}, {length})[0];
+  batch.step({&chunks}, {290});
+  batch.step({&other, &chunks}, {13, 1});
+  batch.step({&chunks, &other}, {333, 650});
+  for (int i = 0; i < 75; ++i) batch.step({&chunks}, {1});
+  EXPECT_LE(relative_error(batch.step({&other, &chunks}, {1, 1})[1], expected), batch.tolerance());
+  EXPECT_LE(relative_error(one.step({&alone}, {length})[0], expected), batch.tolerance());
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, WideParity,

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <numeric>
 
 #include "base/error.h"
 #include "spec/window_groups.h"
@@ -19,15 +18,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-int blocks_for(int context, int block_size) {
-  return (context + block_size - 1) / block_size;
-}
-
-std::vector<int> pools(const ModelSpec& spec, int blocks) {
-  return std::vector<int>(window_groups(spec).size(), blocks);
-}
-
-// Token ids without a pattern that a router or a cache could favour.
+// Token ids without a pattern that a router or a cache could exploit.
 TokenId scattered(int position, int vocab) {
   return static_cast<TokenId>((static_cast<std::uint64_t>(position + 1) * 0x9E3779B97F4A7C15ull >> 20) %
                               static_cast<std::uint64_t>(vocab));
@@ -57,21 +48,9 @@ Measurer::Measurer(Decoder& decoder, Backend& backend, int batch, int context, c
     : decoder_(decoder),
       backend_(backend),
       batch_(batch),
-      cache_(decoder.spec(), backend, pools(decoder.spec(), batch * blocks_for(context, block_size)),
-             block_size),
-      buffers_(backend,
-               {.tokens = decoder.limits().max_tokens,
-                .sequences = batch,
-                .logit_rows = decoder.limits().max_logit_rows,
-                .blocks_per_sequence = blocks_for(context, block_size)},
-               static_cast<int>(window_groups(decoder.spec()).size()), block_size),
+      runner_(decoder, backend, {.sequences = batch, .context = context}),
       next_(static_cast<std::size_t>(batch)) {
   allocate_sampling(sampling);
-  const int each = blocks_for(context, block_size);
-  for (int sequence = 0; sequence < batch; ++sequence) {
-    std::vector<int>& blocks = blocks_.emplace_back(static_cast<std::size_t>(each));
-    std::iota(blocks.begin(), blocks.end(), sequence * each);
-  }
 }
 
 void Measurer::allocate_sampling(const Sampling& sampling) {
@@ -84,28 +63,28 @@ void Measurer::allocate_sampling(const Sampling& sampling) {
                                           SamplingState(sampling, 0, {}).row());
   sampling_ = {.rows = integers(batch_, sizeof(SamplingRow) / 4, &Backend::allocate),
                .lists = integers(1, 2, &Backend::allocate),
-               .tokens = buffers_.drawn_tokens(batch_)};
+               .tokens = runner_.drawn_tokens(batch_)};
   for (Matrix& drawn : drawn_) drawn = integers(batch_, sample_columns(0), &Backend::allocate_for_host);
   backend_.upload(sampling_.rows, std::as_bytes(std::span(settings)));
 }
 
 void Measurer::queue_step(std::span<const std::vector<TokenId>> inputs, int start, StepTokens from,
                           bool wants_logits) {
-  std::vector<StepSlice> slices;
+  std::vector<BatchRunner::Input> rows;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    slices.push_back({.tokens = inputs[i],
-                      .start = start,
-                      .logits = wants_logits ? 1 : 0,
-                      .blocks = {window_groups(decoder_.spec()).size(), std::span<const int>(blocks_[i])}});
+    rows.push_back({.sequence = static_cast<int>(i),
+                    .tokens = inputs[i],
+                    .start = start,
+                    .logits = wants_logits ? 1 : 0});
   }
-  const Matrix result = decoder_.forward(buffers_.fill(slices, from), cache_.layers());
+  const Matrix result = runner_.step(rows, from);
   if (!wants_logits) return;
   const Matrix drawn = drawn_[turn_++ % std::size(drawn_)];
   backend_.sample(drawn, result, sampling_);
   unread_.push_back({.results = drawn, .mark = backend_.mark()});
 }
 
-// Of the steps under way, but for the latest `left`.
+// Reads the tokens of all queued steps but the latest `left`.
 void Measurer::read_tokens(std::size_t left) {
   for (; unread_.size() > left; unread_.pop_front()) {
     backend_.wait_for(unread_.front().mark);
@@ -118,9 +97,9 @@ void Measurer::read_tokens(std::size_t left) {
 }
 
 void Measurer::prefill(int tokens) {
-  const int most = std::max(1, decoder_.limits().max_tokens / batch_);
+  const int max_tokens = std::max(1, decoder_.limits().max_tokens / batch_);
   for (int done = 0; done < tokens;) {
-    const int count = std::min(most, tokens - done);
+    const int count = std::min(max_tokens, tokens - done);
     std::vector<std::vector<TokenId>> inputs(static_cast<std::size_t>(batch_));
     for (int sequence = 0; sequence < batch_; ++sequence) {
       for (int i = 0; i < count; ++i) {

@@ -6,16 +6,15 @@
 #include <vector>
 
 #include "engine/sampler.h"
-#include "model/kv_cache.h"
 #include "model/load.h"
-#include "model/step.h"
+#include "model/runner.h"
 
 namespace inferno {
 
 struct Measurement {
   std::string test;  // llama-bench's names: pp512, tg128, tg128 @ d2048
   int batch = 1;
-  int tokens = 0;               // of each sequence, in one run
+  int tokens = 0;               // per sequence and run
   int depth = 0;                // tokens in the cache before the run
   std::vector<double> seconds;  // of each run
   double bytes_per_step = 0.0;  // read while decoding one step: weights and cache
@@ -23,16 +22,16 @@ struct Measurement {
   double deviation() const;  // of tokens per second between runs
 };
 
-// Runs `batch` sequences through a decoder. Decoding draws tokens on the device and reads all of them, each
-// while the next step is under way where the backend queues, as the engine does.
+// Runs `batch` sequences through a decoder. Tokens are sampled on the device and read by the host; if the
+// backend queues, each is read while the next step runs, as in the engine.
 class Measurer {
  public:
   Measurer(Decoder& decoder, Backend& backend, int batch, int context, const Sampling& sampling);
 
   Measurement prompt(int tokens, int repeat);
-  // The last token of such a generation once more, for a profiler.
+  // Repeats the last token of a generation of that length and depth, for a profiler.
   void profile(int tokens, int depth);
-  // weight_bytes: of one step.
+  // `weight_bytes`: weights that one step reads.
   Measurement generate(int tokens, int depth, int repeat, double weight_bytes);
 
  private:
@@ -43,17 +42,14 @@ class Measurer {
   void read_tokens(std::size_t left);
   void decode(int tokens, int start);
 
-  static constexpr int block_size = 32;
   Decoder& decoder_;
   Backend& backend_;
   int batch_;
-  std::vector<std::vector<int>> blocks_;  // of each sequence
-  KvCache cache_;
-  StepBuffers buffers_;
+  BatchRunner runner_;
   std::vector<Buffer> memory_;
   SamplingInputs sampling_;
-  Matrix drawn_[2];           // i32 [batch, sample_columns(0)]: of two steps in turn
-  std::deque<Draws> unread_;  // of steps under way
+  Matrix drawn_[2];           // i32 [batch, sample_columns(0)], for two steps in turn
+  std::deque<Draws> unread_;  // of queued steps
   std::size_t turn_ = 0;
   std::vector<TokenId> next_;
 };

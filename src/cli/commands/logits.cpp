@@ -10,7 +10,6 @@
 #include "cli/command.h"
 #include "cli/model_options.h"
 #include "cli/token_list.h"
-#include "model/batch_logits.h"
 #include "model/load.h"
 #include "model/runner.h"
 
