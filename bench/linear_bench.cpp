@@ -17,7 +17,7 @@
 namespace inferno {
 namespace {
 
-constexpr std::size_t weight_bytes = std::size_t{384} << 20;  // beyond every cache
+constexpr std::size_t weight_bytes = std::size_t{384} << 20;  // larger than every cache
 constexpr int cols = 4096;
 
 double bandwidth() {

@@ -33,7 +33,7 @@ RUNS = [
     ("llama-3.1-8b", "q4_k", "-p 0 -n 256", {("tg256", 1): (284, 500)}),
     ("qwen2.5-0.5b", "bf16", "-p 0 -n 256", {("tg256", 1): (None, 1400)}),
     ("qwen2.5-0.5b", "q8_0", "-p 0 -n 256", {("tg256", 1): (893, 1400)}),
-    # Not in the table of goals: a few experts take most tokens, for one stream, many and a prompt.
+    # Not in the table of goals: skewed routers, for one stream, many streams and a prompt.
     ("gpt-oss-20b", "bf16+mxfp4", "-p 2048 -n 256 -b 1,32 --router-skew 2", {}),
 ]
 LOAD_GOALS = {"ready": 3.0, "first text": 5.0}

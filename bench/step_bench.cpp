@@ -1,6 +1,6 @@
 // One step of a whole decoder on the CPU backend, with random weights in the shapes of Qwen2.5-0.5B: decoding
-// one token against a context, and a prompt of 512. "share" is of the memory bandwidth measured in this
-// process that reading every weight once would take.
+// one token against a context, and a prompt of 512. "share" is the part of the memory bandwidth
+// measured in this process that reading every weight once needs.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 

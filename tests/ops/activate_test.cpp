@@ -1,4 +1,4 @@
-// activate: every kind, gated or not, odd widths, and the ends of the exponential.
+// activate: every kind, gated or not, odd widths, and extreme arguments of the exponential.
 #include <gtest/gtest.h>
 
 #include "ops/backends.h"
@@ -39,14 +39,14 @@ TEST_P(Activate, AgreesForEveryKindAndWidth) {
   for (const ActivationSpec& spec : specs) {
     for (const int tokens : {1, 7, 33}) {
       for (const int hidden : {1, 3, 17, 96, 257}) {
-        // Seven deviations of a wide input reach beyond both limits above.
+        // Seven standard deviations of a wide input exceed both limits above.
         expect_agreement(random_matrix(tokens, spec.gated ? 2 * hidden : hidden, 3.0, 41), spec);
       }
     }
   }
 }
 
-// Each value alone, so that no larger one hides it.
+// Each value is compared alone, so that a larger one cannot hide its error.
 TEST_P(Activate, AgreesForSmallAndForExtremeValues) {
   for (const ActivationSpec& spec : specs) {
     for (const double value : {0.0, -0.0, 1e-4, -1e-4, 0.3, -0.3, 5.0, -2.0, 20.0, 90.0, 1000.0}) {
@@ -57,7 +57,7 @@ TEST_P(Activate, AgreesForSmallAndForExtremeValues) {
   }
 }
 
-// Where the exact result is next to nothing, it must be that, and not NaN.
+// If the exact result is almost zero, the computed one must be too, and not NaN.
 TEST_P(Activate, VanishesForLargeNegativeValues) {
   for (const ActivationSpec& spec : specs) {
     for (const double value : {-60.0, -90.0, -1000.0, -1e6}) {

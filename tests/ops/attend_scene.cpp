@@ -8,13 +8,13 @@
 namespace inferno {
 namespace {
 
-constexpr int released_block = 0;  // holds nothing but poison
+constexpr int released_block = 0;  // contains only poison
 
 int blocks_for(int positions, int block_size) {
   return (positions + block_size - 1) / block_size;
 }
 
-// Positions before this one have slid out of every query's window.
+// Positions before this one are outside every query's window.
 int first_visible(const Sequence& sequence, int window) {
   return window == 0 ? 0 : std::max(0, sequence.context - sequence.rows - window + 1);
 }
@@ -34,7 +34,7 @@ AttendScene::AttendScene(Device& device, const AttendCase& attend_case)
     blocks += blocks_for(sequence.context, case_.block_size);
     max_blocks_ = std::max(max_blocks_, blocks_for(sequence.context, case_.block_size));
   }
-  max_blocks_ += 1;  // a column that no sequence reaches
+  max_blocks_ += 1;  // a column that no sequence uses
   queries_ = random_matrix(rows, spec.heads * spec.head_dim + 2 * kv_cols, case_.spread, 61);
   sinks_ = random_matrix(1, spec.heads, 2.0, 62);
   cached_keys_ = HostMatrix(blocks * case_.block_size, kv_cols);
@@ -46,7 +46,7 @@ AttendScene::AttendScene(Device& device, const AttendCase& attend_case)
   fill_inputs();
 }
 
-// Scatters the visible positions over the pool's blocks.
+// Distributes the visible positions over the blocks of the pool.
 void AttendScene::place(const std::vector<std::int32_t>& pool) {
   block_table_.assign(case_.sequences.size() * static_cast<std::size_t>(max_blocks_), released_block);
   auto next = pool.begin();
@@ -92,7 +92,7 @@ HostMatrix AttendScene::found() {
   const DType cache_type = device_.backend().cache_type();
   const KvLayer cache = {device_.upload(cached_keys_, cache_type),
                          device_.upload(cached_values_, cache_type)};
-  // What the reference reads must be what the cache could hold.
+  // The reference must read values that the type of the cache can represent.
   for (HostMatrix& keys : keys_) device_.upload(keys, cache_type);
   for (HostMatrix& values : values_) device_.upload(values, cache_type);
   AttentionWeights weights;

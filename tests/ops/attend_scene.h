@@ -1,5 +1,5 @@
-// A ragged batch over a paged cache: sequences of different lengths, their blocks scattered, everything that
-// no query may see poisoned.
+// A ragged batch over a paged KV cache: sequences of different lengths in scattered blocks. Everything that
+// no query may read is poison.
 #pragma once
 
 #include <vector>
@@ -11,14 +11,14 @@ namespace inferno {
 
 struct Sequence {
   int context = 1;  // positions after the step
-  int rows = 1;     // of them in this step: the last ones
+  int rows = 1;     // the last positions, which are computed in this step
 };
 
 struct AttendCase {
   AttentionSpec spec;
   std::vector<Sequence> sequences;
   int block_size = 16;
-  double spread = 1.0;  // of queries and keys
+  double spread = 1.0;  // standard deviation of queries and keys
 };
 
 class AttendScene {

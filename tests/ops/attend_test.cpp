@@ -33,8 +33,7 @@ AttentionSpec spec(int heads, int kv_heads, int head_dim) {
           .scale = 1.0f / std::sqrt(static_cast<float>(head_dim))};
 }
 
-// A whole prompt, a token of a running sequence, the next chunk of a prompt, a first token, another running
-// one.
+// A whole prompt, a decode, the next chunk of a prompt, a first token, another decode.
 const std::vector<Sequence> mixed = {{37, 37}, {50, 1}, {45, 7}, {1, 1}, {33, 1}};
 
 TEST_P(Attend, AgreesForAWholePrompt) {
@@ -81,7 +80,7 @@ TEST_P(Attend, LetsSinksJoinTheSoftmax) {
   }
 }
 
-// More queries than a tile of 64, of 128 and of 192 has, more keys than 128, and both in one batch.
+// More queries than tiles of 64, 128 and 192, more than 128 keys, and both in one batch.
 TEST_P(Attend, AgreesForLongPrompts) {
   for (const int head_dim : {8, 64, 72, 128}) {
     for (const int window : {0, 100, 128}) {
@@ -95,7 +94,7 @@ TEST_P(Attend, AgreesForLongPrompts) {
   }
 }
 
-// More tiles of queries than a device has multiprocessors, and more keys than a ring has stages.
+// More tiles of queries than a device has SMs, and more keys than a ring has stages.
 TEST_P(Attend, AgreesWhereBlocksTakeSeveralTiles) {
   AttentionSpec many = spec(64, 8, 64);
   many.sinks = true;
@@ -109,7 +108,7 @@ TEST_P(Attend, FollowsBlocksOfEverySize) {
   }
 }
 
-// Scores of a few hundred overflow an exponential that was not moved to the largest of them.
+// Scores of a few hundred overflow the exponential unless the largest score is subtracted.
 TEST_P(Attend, SurvivesLargeScores) {
   expect_agreement({.spec = spec(4, 2, 64), .sequences = mixed, .spread = 6.0});
 }

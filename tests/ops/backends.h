@@ -13,11 +13,11 @@
 
 namespace inferno {
 
-// What stands before the last '_' names the kernels, the number behind it the threads.
+// A name is the kernels, then '_' and the number of threads.
 std::vector<std::string> backend_names();
 std::unique_ptr<Backend> make_backend(const std::string& name);
 
-// GoogleTest prints parameters and takes names from them, so backends and formats go by name.
+// GoogleTest prints parameters and derives test names from them, so backends and formats are passed by name.
 using BackendAndFormat = std::tuple<std::string, std::string>;
 std::string backend_test_name(const testing::TestParamInfo<std::string>& info);
 std::string backend_and_format_test_name(const testing::TestParamInfo<BackendAndFormat>& info);
@@ -29,20 +29,19 @@ class BackendTest : public testing::TestWithParam<std::string> {
   Device device{make_backend(GetParam())};
 };
 
-// Of one operation on one backend with weights of one format.
+// A test of one operation on one backend with weights of one format.
 class FormatTest : public testing::TestWithParam<BackendAndFormat> {
  protected:
   void SetUp() override;  // skips, with the reason, a format that the backend refuses to load
 
-  // Spreads cases over the backends that differ only in their number of threads: each case runs on one of
-  // them.
+  // Distributes cases over the backends that differ only in the number of threads: each case runs on one.
   bool is_turn(int index) const;
 
   Device device{make_backend(std::get<0>(GetParam()))};
   const WeightFormat format = format_named(std::get<1>(GetParam())).value();
 };
 
-// One, three and seven blocks of a quantized format; odd tails of a plain one.
+// One, three and seven blocks of a quantized format; odd tails of a plain format.
 std::vector<int> column_counts(WeightFormat format);
 
 }  // namespace inferno

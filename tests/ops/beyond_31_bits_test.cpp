@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t limit = std::int64_t{1} << 31;
 
-// Zeros, but for the first and the last few rows.
+// Zeros except for the first and the last few rows.
 class HugeWeight {
  public:
   static constexpr int cols = 2880, edge = 64;
@@ -93,8 +93,8 @@ class HugeCache : public BackendTest {
   static constexpr int heads = 16, kv_heads = 8, head_dim = 64, kv_cols = kv_heads * head_dim;
   static constexpr int block_size = 32, positions = 200;
 
-  // Rotates and stores `positions` tokens from cache block `first` on, then attends with all and with the
-  // last.
+  // Rotates and stores `positions` tokens starting at cache block `first`, then attends with all tokens and
+  // with the last.
   std::vector<HostMatrix> run(int blocks, int first) {
     const AttentionSpec spec = {.heads = heads, .kv_heads = kv_heads, .head_dim = head_dim, .scale = 0.125f};
     const DType type = device.backend().cache_type();

@@ -1,4 +1,4 @@
-// A mixture of experts between two norms: the router may be summed while the branch before it is added.
+// A mixture of experts between two norms: a backend may compute the router while it adds the previous branch.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct Case {
   WeightFormat format = WeightFormat::bf16, router = WeightFormat::bf16;
   int width = 256, before = 512, tokens = 1;
   bool split_gate_up = false;  // two parts of `hidden` rows instead of one of twice as many
-  double min_share = 0.0;      // of every chosen expert, so that none can be missed
+  double min_share = 0.0;      // minimum weight of every chosen expert, so that a missing one shows
 };
 
 class Scene {
@@ -43,7 +43,7 @@ class Scene {
           93 + 100 * static_cast<std::uint64_t>(part)));
     }
     std::uint64_t seed = 500;
-    do {  // a choice that no rounding changes
+    do {  // until rounding cannot change the choice
       in_ = random_matrix(c.tokens, c.before, 1.0, seed++);
       residual_ = random_matrix(c.tokens, c.width, 1.0, seed++);
       device.upload(in_, device.activations());
@@ -184,7 +184,7 @@ TEST_P(ManyExperts, AgreeWhereAnOddNumberIsChosen) {
   }
 }
 
-// A streaming kernel cuts rows of so many columns into parts, of gate and up, then of down.
+// A streaming kernel splits rows with this many columns: those of gate and up, then those of down.
 TEST_P(ManyExperts, AgreeWhereRowsAreLong) {
   for (const WeightFormat format :
        {WeightFormat::bf16, WeightFormat::mxfp4, WeightFormat::q8_0, WeightFormat::q4_k}) {
@@ -195,19 +195,19 @@ TEST_P(ManyExperts, AgreeWhereRowsAreLong) {
   }
 }
 
-// On a GPU the output kernel sums the router's logits; there is no streaming kernel for Q6_K that reads them.
-TEST_P(ManyExperts, AgreeAfterLogitsThatNobodyRead) {
+// On a GPU the output projection computes the router's logits, but no streaming kernel for Q6_K reads them.
+TEST_P(ManyExperts, AgreeAfterUnreadRouterLogits) {
   Scene(device, {.spec = spec(8, 2, 256), .format = WeightFormat::q6_k}).expect_agreement();
   Scene(device, {.spec = spec(8, 2, 256)}).expect_agreement();
 }
 
-// Sixteen experts' rows are added up for every result, and more rows fall to a block than fit at once.
+// Every result sums the rows of sixteen experts, and a block gets more rows than fit at once.
 TEST_P(ManyExperts, AgreeWhereABlockSumsTheirRowsInTurns) {
   Scene(device, {.spec = spec(16, 16, 64), .width = 2176, .before = 64}).expect_agreement();
   Scene(device, {.spec = spec(4, 4, 320), .width = 6400, .before = 64}).expect_agreement();
 }
 
-// On a GPU a team of blocks routes each token; rows beyond 4,096 do not fit their registers.
+// On a GPU several blocks route each token; rows of more than 4,096 columns do not fit in their registers.
 TEST_P(ManyExperts, AgreeForSeveralTokens) {
   for (const auto& [experts, active, width] : {std::tuple{33, 5, 264}, {3, 1, 8}, {3, 2, 4104}}) {
     SCOPED_TRACE(testing::Message() << active << " of " << experts << ", width " << width);

@@ -1,5 +1,5 @@
-// The operations that do two things at once, and what they leave for the operation behind: the same numbers
-// as one operation after the other.
+// Fused operations, and the results they leave for the next operation: the same numbers as separate
+// operations.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace inferno {
 namespace {
 
-// Three operations in a row, each of which rounds.
+// Three consecutive operations, each of which rounds.
 double chain_tolerance(DType type) {
   return 2.0 * relative_tolerance(type);
 }
@@ -24,7 +24,7 @@ struct LinearCase {
   float scale = 1.0f;
 };
 
-// residual += scale * (down * in + bias), normed, then read by another product.
+// residual += scale * (down * in + bias), then a norm, then another product reads the result.
 class Chain {
  public:
   Chain(Device& device, const LinearCase& c)
@@ -39,7 +39,7 @@ class Chain {
     for (double& value : gain_.values) value += 1.0;
   }
 
-  // The rows behind the norm, as operation `read` leaves them.
+  // The rows after the norm, as operation `read` leaves them.
   template <class Read>
   void add(Read read) {
     const DType type = device_.activations();
@@ -90,7 +90,7 @@ void expect_chain(Device& device, const LinearCase& c) {
   const Matrix product = device.poisoned(c.tokens, 2 * c.hidden, DType::f32);
   const Matrix wide = device.poisoned(c.tokens, 2 * c.hidden, DType::f32);
   const Matrix activated = device.poisoned(c.tokens, c.hidden, type);
-  // Not silu: of the large sums that integer weights give it leaves nothing.
+  // Not silu, because it maps the large negative sums of integer weights to zero.
   const ActivationSpec activation = {.kind = Activation::relu, .gated = true};
   chain.add([&](NormedRows rows) {
     device.backend().linear(product, std::move(rows), {{&chain.up().packed}, {}});
@@ -108,7 +108,7 @@ void expect_chain(Device& device, const LinearCase& c) {
 
 class LinearAddNorm : public FormatTest {};
 
-TEST_P(LinearAddNorm, FeedsTheProductsBehindIt) {
+TEST_P(LinearAddNorm, FeedsTheFollowingProducts) {
   int index = 0;
   for (const int tokens : {1, 2}) {
     for (const auto& [width, hidden] : {std::pair{256, 512}, {512, 256}}) {
@@ -140,7 +140,7 @@ TEST_P(AfterLinear, LeavesRowsOfAPlainNormAlone) {
   HostMatrix gain = random_matrix(1, 256, 1.0, 5), stream = random_matrix(1, 256, 1.0, 6);
   const Matrix residual = device.upload(stream, DType::f32);
   const Matrix product = device.poisoned(1, 1024, DType::f32);
-  chain.add([&](const NormedRows& unread) {  // a norm of another row overwrites these rows
+  chain.add([&](const NormedRows& unread) {  // the norm of another row overwrites these rows
     const Matrix rows = unread.unfinished();
     const Norm norm = {
         .kind = NormKind::rms, .epsilon = 1e-5f, .gain = device.upload(gain, DType::f32), .bias = {}};

@@ -1,5 +1,5 @@
-// The CPU with its best kernels on one, two and three threads, where work is split nowhere, evenly and
-// unevenly, and with every lesser set of kernels that this machine can run.
+// The CPU with its best kernels on one, two and three threads, so that work is not split, split evenly and
+// split unevenly, and with every other instruction set that this machine supports.
 #include <fmt/format.h>
 
 #include "backend/cpu/cpu_backend.h"

@@ -1,5 +1,5 @@
-// The first CUDA device, with the activations it computes in and with floats, which show an error that
-// rounding would hide. Linked into a program of its own, labelled `gpu`.
+// The first CUDA device, with its usual activations and with float activations, which show errors that
+// rounding would hide. Linked into a separate program with the label `gpu`.
 #include "backend/cuda/cuda_backend.h"
 #include "ops/backends.h"
 

@@ -14,7 +14,7 @@ class TakeRows : public BackendTest {};
 
 constexpr int table_rows = 33;
 
-// First, last, twice the same, and then all over the table.
+// The first row, the last, the same row twice, then rows all over the table.
 std::vector<std::int32_t> row_numbers(int count) {
   std::vector<std::int32_t> rows;
   for (int i = 0; i < count; ++i)

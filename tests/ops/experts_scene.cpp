@@ -69,7 +69,7 @@ class Scene {
     layer.parts.push_back(&device_.weight(shape, seed));
     layer.weights.parts.push_back(&layer.parts.back()->packed);
   }
-  // `favour`: how much more the second one has.
+  // `favour`: how much larger the logit of expert 1 is.
   void add_bias(Layer& layer, int rows, int cols, std::uint64_t seed, double favour = 0.0) {
     layer.bias = random_matrix(rows, cols, 1.0, seed);
     if (favour != 0.0) layer.bias.values[1] = favour;
@@ -78,7 +78,7 @@ class Scene {
   HostMatrix logits(const HostMatrix& input) const {
     return reference::linear(input, router_.of(0), router_.bias_of(0));
   }
-  // Tokens whose choice of experts no rounding can change.
+  // Tokens whose choice of experts rounding cannot change.
   void choose_input() {
     input_ = HostMatrix(case_.tokens, case_.width);
     std::uint64_t seed = 1000;
@@ -89,7 +89,7 @@ class Scene {
         token = random_matrix(1, case_.width, 0.5, seed++);
         if (!case_.float_input) device_.upload(token, device_.activations());
         margin = reference::margin(logits(token).row(0), case_.spec.active);
-      } while (margin < case_.least_margin || margin > case_.most_margin);
+      } while (margin < case_.min_margin || margin > case_.max_margin);
       std::ranges::copy(token.values, input_.row(r).begin());
     }
   }

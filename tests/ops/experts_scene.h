@@ -16,8 +16,8 @@ struct ExpertsCase {
   bool split_gate_up = false;  // two parts of `hidden` rows instead of one of twice as many
   bool has_favourite = false;  // every token chooses expert 1
   WeightFormat router = WeightFormat::f32;
-  bool float_input = false;                       // as decoders have it, whatever the products read
-  double least_margin = 0.05, most_margin = 1e9;  // between the logits of the last expert chosen and the next
+  bool float_input = false;                    // as in a decoder, independent of the type that products read
+  double min_margin = 0.05, max_margin = 1e9;  // between the logits of the last expert chosen and the next
 };
 
 // Gated by silu, with 32 hidden elements.

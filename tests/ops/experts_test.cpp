@@ -1,4 +1,4 @@
-// mix_experts: routing, shares, biases, every format, one and many tokens.
+// mix_experts: routing, routing weights, biases, every format, one and many tokens.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -78,7 +78,7 @@ TEST_P(MixExperts, TakesManyTokens) {
   expect_experts_agree(device, {.spec = experts_of(4, 2), .tokens = 100});
 }
 
-// Sorted by expert, each has more than a tile of 128 and a ragged rest.
+// Sorted by expert, each expert has more tokens than a tile of 128 and an incomplete last tile.
 TEST_P(MixExperts, TakesMoreTokensThanATileForEachExpert) {
   MoeMlp biased = experts_of(4, 2);
   biased.hidden = 72;
@@ -99,8 +99,8 @@ TEST_P(MixExpertsOfFormat, Agrees) {
   }
 }
 
-// From two tokens on an expert's tokens are multiplied in groups, up to 24 of them; with very many, in tiles
-// of 128.
+// With two tokens or more, the tokens of an expert are multiplied in groups of up to 24; with many tokens, in
+// tiles of 128.
 constexpr int batches[] = {2, 8, 9, 17, 33, 64, 130};
 
 TEST_P(MixExpertsOfFormat, AgreesForBatchesOfEverySize) {
@@ -141,7 +141,7 @@ TEST_P(MixExperts, TakesBatchesWithMoreExpertsThanTokens) {
   }
 }
 
-// Columns that end within a chunk, rows that end within a pair of tiles and within a tile.
+// Columns that end inside a chunk, rows that end inside a pair of tiles and inside a tile.
 TEST_P(MixExperts, TakesBatchesOfOddShapes) {
   for (const auto& [hidden, width] : {std::pair{24, 40}, {72, 136}, {40, 64}, {200, 8}}) {
     for (const int tokens : {2, 9, 33, 64}) {
@@ -159,7 +159,7 @@ TEST_P(MixExperts, TakesBatchesOfOddShapes) {
     }
   }
   MoeMlp ragged = experts_of(5, 2);
-  ragged.hidden = 28;  // of two parts: rows that are no whole tile
+  ragged.hidden = 28;  // two parts whose rows are not whole tiles
   for (const int tokens : {2, 33}) {
     expect_experts_agree(
         device,
@@ -167,7 +167,7 @@ TEST_P(MixExperts, TakesBatchesOfOddShapes) {
   }
 }
 
-// More hidden elements than a group of 24 tokens finds room for: they come in slabs.
+// More hidden elements than fit in shared memory with a group of 24 tokens: they are processed in slabs.
 TEST_P(MixExperts, TakesBatchesOfManyHiddenElements) {
   for (const WeightFormat format : {WeightFormat::bf16, WeightFormat::mxfp4, WeightFormat::q4_k}) {
     MoeMlp large = experts_of(3, 1);

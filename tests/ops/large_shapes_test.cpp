@@ -1,4 +1,4 @@
-// Shapes large enough that every stage, tail and tile border of a device's kernels is passed.
+// Shapes large enough to cover every stage, tail and tile boundary of a device's kernels.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +16,7 @@ class LargeLinear : public FormatTest {};
 class LargeGemm : public BackendTest {};
 class LargeAttend : public BackendTest {};
 
-// A product with bias, in both types of results.
+// A product with bias, for both result types.
 void expect_agreement(Device& device, const TestWeight& weight, int tokens) {
   const int rows = weight.packed.rows;
   HostMatrix input = random_matrix(tokens, weight.packed.cols, 1.0, 7);
@@ -36,14 +36,14 @@ void expect_agreement(Device& device, const TestWeight& weight, int tokens) {
 
 TEST_P(LargeLinear, AgreesWithFewAndWithManyTokens) {
   const int block = block_elements(format);
-  const int cols = block == 256 ? 2816 : 2880;  // neither is a whole number of stages
+  const int cols = block == 256 ? 2816 : 2880;  // neither is a multiple of a stage
   for (const int rows : {264, 131}) {
     const TestWeight& weight = device.weight({.format = format, .rows = rows, .cols = cols}, 5);
     for (const int tokens : {1, 8, 20, 40, 150}) expect_agreement(device, weight, tokens);
   }
 }
 
-// Many rows: several weight rows' tiles in one block.
+// Many rows: a block computes several tiles of weight rows.
 TEST_P(LargeLinear, AgreesWithManyRows) {
   const int block = block_elements(format), rows = 17001, cols = block == 256 ? 256 : 96;
   const TestWeight& weight = device.weight({.format = format, .rows = rows, .cols = cols}, 8);
@@ -60,9 +60,9 @@ TEST_P(LargeLinear, AgreesWithManyRows) {
   }
 }
 
-// Tiles are 128 x 128, and tokens up to half a tile are a case of their own.
+// Tiles are 128 x 128, and up to half a tile of tokens is a separate case.
 TEST_P(LargeGemm, AgreesAroundTheBordersOfTiles) {
-  for (const int cols : {72, 200, 512}) {  // neither 72 nor 200 is a whole number of stages
+  for (const int cols : {72, 200, 512}) {  // neither 72 nor 200 is a multiple of a stage
     for (const int rows : {127, 128, 129}) {
       const TestWeight& weight =
           device.weight({.format = WeightFormat::bf16, .rows = rows, .cols = cols}, 10);
@@ -71,7 +71,7 @@ TEST_P(LargeGemm, AgreesAroundTheBordersOfTiles) {
   }
 }
 
-// 399 tiles: three or more for every multiprocessor, so that the groups of a block take turns several times.
+// 399 tiles: three or more for every SM, so that the consumer groups of a block take several turns.
 TEST_P(LargeGemm, AgreesWhereABlockTakesSeveralTiles) {
   const TestWeight& weight = device.weight({.format = WeightFormat::bf16, .rows = 17001, .cols = 96}, 13);
   expect_agreement(device, weight, 300);

@@ -54,8 +54,7 @@ LinearOperation::Outcome LinearOperation::multiply(const std::vector<Part>& part
   return {device.download(out), reference::side_by_side(expected)};
 }
 
-// A single sum may happen to cancel, and then no relative error is small: a few results are never judged
-// alone.
+// A single sum may cancel, and then its relative error is large: a few results are never judged alone.
 void LinearOperation::expect_agreement(const std::vector<Part>& parts, int cols, int tokens, bool with_bias) {
   constexpr int enough = 16;
   std::uint64_t seed = 1000;
@@ -70,14 +69,14 @@ void LinearOperation::expect_agreement(const std::vector<Part>& parts, int cols,
 }
 
 TEST_P(LinearOperation, AgreesInShapesWithOddTails) {
-  constexpr int affordable = 900'000;  // multiplications: a debug build takes a few milliseconds for them
+  constexpr int max_products = 900'000;  // a debug build needs a few milliseconds for these
   const std::vector<int> columns = column_counts(format);
   int index = 0;
-  for (const int tokens : {0, 1, 2, 3, 7, 16, 33, 100}) {  // none: a step may need no logits at all
+  for (const int tokens : {0, 1, 2, 3, 7, 16, 33, 100}) {  // 0: a step may need no logits
     for (const int rows : {1, 5, 16, 33, 100}) {
       int cols = columns[static_cast<std::size_t>(index) % columns.size()];
-      if (tokens * rows * cols > affordable) cols = columns.front();
-      if (tokens * rows * cols <= affordable && is_turn(index)) {
+      if (tokens * rows * cols > max_products) cols = columns.front();
+      if (tokens * rows * cols <= max_products && is_turn(index)) {
         expect_agreement({{format, rows}}, cols, tokens, /*with_bias=*/rows % 2 == 0);
       }
       ++index;
@@ -85,7 +84,7 @@ TEST_P(LinearOperation, AgreesInShapesWithOddTails) {
   }
 }
 
-// One token is what generation mostly does, and its kernels are their own.
+// Decoding multiplies one token, with separate kernels.
 TEST_P(LinearOperation, AgreesForOneTokenInEveryShape) {
   int index = 0;
   for (const int rows : {1, 5, 16, 33, 100}) {
@@ -103,7 +102,7 @@ TEST_P(LinearOperation, AgreesForPartsOfDifferentFormats) {
   expect_agreement(parts, /*cols=*/512, /*tokens=*/3, /*with_bias=*/false);
 }
 
-// On a GPU they are multiplied in groups of up to 24 tokens.
+// On a GPU batches are multiplied in groups of up to 24 tokens.
 TEST_P(LinearOperation, AgreesForBatchesOfEverySize) {
   int index = 0;
   for (const int tokens : {9, 17, 24, 25, 40, 64}) {
@@ -112,8 +111,8 @@ TEST_P(LinearOperation, AgreesForBatchesOfEverySize) {
   }
 }
 
-// On a GPU several parts that need no decoding are one product of tiles of 128 tokens and 128 rows, none of
-// which has rows of two parts.
+// On a GPU several bf16 parts are one product with tiles of 128 tokens and 128 rows; no tile has rows of two
+// parts.
 TEST_P(LinearOperation, AgreesForPartsOfManyTokens) {
   if (format != WeightFormat::bf16) return;
   int index = 0;
@@ -128,12 +127,13 @@ TEST_P(LinearOperation, AgreesForPartsOfManyTokens) {
   if (!is_turn(0)) return;
   result = DType::f32;
   expect_agreement({{format, 200}, {format, 72}, {format, 136}}, /*cols=*/448, 130, /*with_bias=*/true);
-  // More than go together, and another format between them.
+  // More parts than fit in one product, and another format between them.
   expect_agreement({{format, 40}, {format, 24}, {format, 17}, {format, 130}, {format, 9}}, 64, 100, true);
   expect_agreement({{format, 40}, {format, 24}, {WeightFormat::q8_0, 17}, {format, 130}}, 64, 100, false);
 }
 
-// More columns than a group finds room for: they come in slabs, whose sums meet in a float result.
+// More columns than fit in shared memory with a group: they are processed in slabs that add to a float
+// result.
 TEST_P(LinearOperation, AgreesForBatchesOfManyColumns) {
   if (!is_turn(0)) return;
   result = DType::f32;

@@ -1,4 +1,4 @@
-// Weights that come from files through Backend::load() lie in memory as those that pack() was given.
+// Weights that Backend::load() reads from files have the same bytes in memory as those that pack() gets.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ std::vector<std::byte> content(Backend& backend, const Weight& weight) {
 
 class LoadWeights : public BackendTest {
  protected:
-  // All of them in one call, then each packed alone.
+  // All weights in one call, then each packed alone.
   void expect_same_as_packed(const std::vector<Stored>& weights) {
     Backend& backend = device.backend();
     std::vector<WeightSource> sources;
@@ -86,7 +86,7 @@ TEST_P(LoadWeights, PutsRowsInTheDecodersOrder) {
 }
 
 TEST_P(LoadWeights, TakesWeightsOfManyPieces) {
-  // Beyond the four mebibytes of a piece, and rows that no piece divides into equal numbers.
+  // Larger than a piece of 4 MiB, with rows that pieces cannot divide evenly.
   expect_same_as_packed({stored(WeightFormat::bf16, 1, 3001, 2048, 0, 5),
                          stored(WeightFormat::mxfp4, 5, 1442, 2880, /*alternating=*/1442, 6),
                          stored(WeightFormat::q8_0, 1, 3001, 2048, 0, 7)});

@@ -28,7 +28,7 @@ TEST_P(LongContext, IsAttendedToByItsLastPositions) {
   }
 }
 
-// gpt-oss's angles: the fastest pair turns 20,861 times on the way there.
+// gpt-oss's angles: the fastest pair rotates 20,861 times up to the last position.
 HostMatrix rope_table(int half) {
   HostMatrix table(context, 2 * half);
   for (int p = 0; p < context; ++p) {

@@ -29,7 +29,7 @@ TEST_P(Memory, GivesBackWhatWasUploaded) {
   EXPECT_TRUE(std::ranges::equal(device.bytes(matrix), expected));
 }
 
-// A GPU takes small uploads another way than large ones, and some not at all places.
+// A GPU has different paths for small and large uploads and for unaligned addresses.
 TEST_P(Memory, GivesBackUploadsOfAnySizeAnywhere) {
   constexpr std::int32_t all = 4096;
   for (const int bytes : {2, 4, 6, 1020, 1024, 1028, 4000, 4004, 8000}) {
@@ -56,7 +56,7 @@ TEST_P(Memory, OfTheHostHasResultsOnceTheirMarkIsReached) {
   const Buffer buffers[] = {backend.allocate_for_host(out.bytes(), "test"),
                             backend.allocate_for_host(out.bytes(), "test")};
   std::vector<std::uint64_t> marks;
-  for (int step = 0; step < 6; ++step) {  // two at a time
+  for (int step = 0; step < 6; ++step) {  // two steps are queued at a time
     out.data = buffers[step % 2].data();
     backend.take_rows(out, in, order);
     marks.push_back(backend.mark());

@@ -1,4 +1,4 @@
-// add_norm: both kinds, with and without something to add, with and without a result.
+// add_norm: both kinds, with and without a delta, with and without an output.
 #include <gtest/gtest.h>
 
 #include "ops/backends.h"
@@ -18,7 +18,7 @@ class AddNorm : public BackendTest {
     bool has_delta = true;
     bool has_out = true;
     float scale = 1.0f;
-    double spread = 1.0;  // of the residual stream
+    double spread = 1.0;  // standard deviation of the residual stream
     float epsilon = 1e-5f;
   };
 
@@ -27,7 +27,7 @@ class AddNorm : public BackendTest {
                                     << " width " << c.width);
     const DType type = device.activations();
     HostMatrix expected = random_matrix(c.tokens, c.width, c.spread, 31);
-    for (double& value : expected.values) value += 0.5 * c.spread;  // so that forgetting the mean shows
+    for (double& value : expected.values) value += 0.5 * c.spread;  // so that a missing mean shows
     HostMatrix delta = random_matrix(c.tokens, c.width, c.spread, 32);
     HostMatrix gain = random_matrix(1, c.width, 1.0, 33);
     HostMatrix bias = random_matrix(1, c.width, 1.0, 34);

@@ -1,4 +1,4 @@
-// mix_experts of many tokens: how they are routed, and experts that are decoded where they are multiplied.
+// mix_experts of many tokens: routing, and experts that are decoded inside the product.
 #include <gtest/gtest.h>
 
 #include <tuple>
@@ -12,8 +12,8 @@ namespace {
 
 class PromptExperts : public BackendTest {};
 
-// Prompts whose experts are decoded where they are multiplied: whole chunks of 64 columns, one and several,
-// rows that end within 128, and tokens by the 64, 128 and 256 with every kind of rest.
+// Prompts whose experts are decoded inside the product: one and several chunks of 64 columns, rows that are
+// not multiples of 128, and tiles of 64, 128 and 256 tokens with every kind of tail.
 TEST_P(PromptExperts, OfMxfp4Agree) {
   for (const auto& [hidden, width] : {std::pair{64, 320}, {128, 192}, {192, 64}, {704, 576}}) {
     for (const int tokens : {50, 97, 130, 260, 385, 520}) {
@@ -52,7 +52,7 @@ TEST_P(PromptExperts, OfMxfp4AgreeWhereRowsAreLong) {
   expect_experts_agree(device, {.spec = some, .format = WeightFormat::mxfp4, .width = 448, .tokens = 130});
 }
 
-// More tiles than a device has multiprocessors, for both products: blocks take a large one, then small ones.
+// More tiles than a device has SMs, for both products: blocks take a large tile, then small ones.
 TEST_P(PromptExperts, OfMxfp4AgreeWhereBlocksTakeSeveralTiles) {
   MoeMlp some = experts_of(24, 2);
   some.hidden = 512;
@@ -62,8 +62,8 @@ TEST_P(PromptExperts, OfMxfp4AgreeWhereBlocksTakeSeveralTiles) {
       {.spec = some, .format = WeightFormat::mxfp4, .width = 1536, .tokens = 300, .has_favourite = true});
 }
 
-// On a GPU sixteen tokens at a time, 32 columns and up to 64 experts: tails of each, in every format that
-// routers have.
+// A GPU routes sixteen tokens at a time, 32 columns and up to 64 experts: tails of each, in every router
+// format.
 TEST_P(PromptExperts, AreRouted) {
   constexpr WeightFormat routers[] = {WeightFormat::f32, WeightFormat::bf16, WeightFormat::f16};
   int index = 0;
@@ -81,18 +81,18 @@ TEST_P(PromptExperts, AreRouted) {
   }
 }
 
-// Experts so close that with sums of bf16 products others would be chosen.
+// Logits so close that bf16 products would choose other experts.
 TEST_P(PromptExperts, AreChosenAsFloatsDo) {
   for (const WeightFormat router : {WeightFormat::f32, WeightFormat::bf16, WeightFormat::f16}) {
     ExpertsCase c = {
         .spec = experts_of(32, 2), .width = 160, .tokens = 24, .router = router, .float_input = true};
-    c.least_margin = 2e-4;
-    c.most_margin = 2e-3;
+    c.min_margin = 2e-4;
+    c.max_margin = 2e-3;
     expect_experts_agree(device, c);
   }
 }
 
-// The same before experts that are decoded where they are multiplied.
+// The same for experts that are decoded inside the product.
 TEST_P(PromptExperts, OfMxfp4AreRouted) {
   for (const WeightFormat router : {WeightFormat::f32, WeightFormat::bf16}) {
     for (const auto& [experts, active, tokens] : {std::tuple{3, 2, 50}, {32, 8, 130}, {33, 8, 133}}) {

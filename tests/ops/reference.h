@@ -1,5 +1,5 @@
-// The operations of backend.h in double precision, written for obviousness: one loop for each index of the
-// formula, nothing shared with any backend.
+// The operations of backend.h in double precision, as simple as possible: one loop for each index of the
+// formula, no code shared with a backend.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@ namespace inferno::reference {
 // Row r of the result is in[r] * weight^T + bias; an empty bias is zero.
 HostMatrix linear(const HostMatrix& in, const HostMatrix& weight, std::span<const double> bias);
 
-// The parts' columns follow one another.
+// The columns of the parts, concatenated.
 HostMatrix side_by_side(const std::vector<HostMatrix>& parts);
 
 struct NormWeights {
@@ -26,7 +26,7 @@ void norm(std::span<double> row, const NormWeights& weights);
 double activation(double x, Activation kind);
 HostMatrix activate(const HostMatrix& in, const ActivationSpec& spec);
 
-// Turns the pairs (i, i + half) of one head.
+// Rotates the pairs (i, i + half) of one head.
 void rotate(std::span<double> head, std::span<const double> cosines, std::span<const double> sines);
 
 // One query head against the keys and values of the positions it sees, [positions, head_dim] each.
@@ -45,7 +45,7 @@ struct Choice {
 };
 // The spec.active largest logits, best first.
 std::vector<Choice> choose(std::span<const double> logits, const MoeMlp& spec);
-// The gap between the last expert chosen and the first left out: where it is small, rounding may choose.
+// The gap between the logits of the last chosen expert and the next one. If it is small, rounding may decide.
 double margin(std::span<const double> logits, int active);
 HostMatrix mix(const HostMatrix& in, const HostMatrix& logits, const MoeMlp& spec,
                const std::vector<Expert>& experts);

@@ -14,7 +14,7 @@ namespace {
 
 struct Case {
   AttentionSpec spec;
-  std::vector<int> contexts = {1};  // of each sequence, the new token included
+  std::vector<int> contexts = {1};  // of each sequence, including the new token
   int rotated = 64;
 };
 
@@ -140,7 +140,7 @@ TEST_P(RotateAndAttend, AgreesForHeadsOfEveryGrouping) {
   }
 }
 
-// So long that on a GPU several clusters of blocks share a context.
+// Long enough that on a GPU several clusters share a context.
 TEST_P(RotateAndAttend, AgreesForLongContexts) {
   AttentionSpec shape = spec(8, 1, 64);
   shape.sinks = true;

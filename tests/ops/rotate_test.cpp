@@ -14,7 +14,7 @@ namespace {
 
 struct Case {
   int heads = 4, kv_heads = 2, head_dim = 64;
-  int half = 0;  // rotated pairs of each head; none means an empty table
+  int half = 0;  // rotated pairs of each head; 0: an empty table
   bool qk_norm = false;
   int tokens = 7;
 };
@@ -23,7 +23,7 @@ constexpr int position_count = 50;
 constexpr int block_size = 4;
 constexpr int cache_rows = 30 * block_size;
 
-// Cosines, then sines, of arbitrary angles, a little too long: YaRN scales them.
+// Cosines, then sines, of arbitrary angles, with a norm above 1, because YaRN scales them.
 HostMatrix rope_table(int half) {
   HostMatrix table = random_matrix(position_count, 2 * half, 3.0, 51);
   for (int p = 0; p < position_count; ++p) {
@@ -42,7 +42,7 @@ class RotateAndStore : public BackendTest {
   void expect_stored(Matrix cache, const HostMatrix& expected, const std::vector<std::int32_t>& slots);
 };
 
-// The slots hold the new rows; every other row is still poison.
+// The slots contain the new rows; every other row is still poison.
 void RotateAndStore::expect_stored(Matrix cache, const HostMatrix& expected,
                                    const std::vector<std::int32_t>& slots) {
   const HostMatrix stored = device.download(cache);
@@ -63,7 +63,7 @@ void RotateAndStore::expect_stored(Matrix cache, const HostMatrix& expected,
   EXPECT_TRUE(agrees(found, expected, tolerance));
 }
 
-// What the operation leaves in qkv: Q and K normalized, then rotated; V as it was.
+// The expected qkv: Q and K normalized, then rotated; V unchanged.
 HostMatrix rotated(HostMatrix qkv, const Case& c, const HostMatrix& table, const HostMatrix (&gains)[2],
                    const std::vector<std::int32_t>& positions) {
   const auto dim = static_cast<std::size_t>(c.head_dim), half = static_cast<std::size_t>(c.half);
@@ -82,7 +82,7 @@ HostMatrix rotated(HostMatrix qkv, const Case& c, const HostMatrix& table, const
   return qkv;
 }
 
-// Columns `first` on of each row.
+// Columns from `first` of each row.
 HostMatrix columns(const HostMatrix& from, int first, int count) {
   HostMatrix part(from.rows, count);
   for (int r = 0; r < from.rows; ++r) {
@@ -103,7 +103,7 @@ void RotateAndStore::expect_agreement(const Case& c) {
   std::vector<std::int32_t> positions, slots = shuffled(cache_rows, 55);
   slots.resize(static_cast<std::size_t>(c.tokens));
   std::vector<std::int32_t> starts = {0}, lengths;
-  for (int r = 0; r < c.tokens; ++r) {  // each token is the newest of a sequence of its own
+  for (int r = 0; r < c.tokens; ++r) {  // each token is the last one of a separate sequence
     positions.push_back((r * 17 + 3) % position_count);
     lengths.push_back(positions.back() + 1);
     starts.push_back(r + 1);

@@ -1,8 +1,9 @@
-// Draws by the ten thousand: a device draws each token as often as the settings say and as the CPU does.
+// Tens of thousands of draws: a device draws each token as often as the settings define and as the CPU does.
 //
 // Chi-square tests on cells of at least ten expected draws. For a chi-square variable X of d degrees of
-// freedom P(X > d + 2 sqrt(d t) + 2 t) <= exp(-t) (Laurent and Massart), so with t = ln(1e7) a right sampler
-// fails one comparison in ten million; the seeds are fixed, so a sampler that passed once passes again.
+// freedom P(X > d + 2 sqrt(d t) + 2 t) <= exp(-t) (Laurent and Massart), so with t = ln(1e7) a correct
+// sampler fails one comparison in ten million; the seeds are fixed, so a sampler that passed once passes
+// again.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -76,7 +77,7 @@ std::vector<Setting> settings() {
            })}};
 }
 
-// Half of the draws have a seed of their own, half a position.
+// Half of the draws differ in the seed, half in the position.
 SampleCase draw_number(const SampleCase& c, int index, std::uint64_t seed) {
   SampleCase out = c;
   const std::uint64_t own = index % 2 == 0 ? seed + static_cast<std::uint64_t>(index) : seed;
@@ -89,7 +90,8 @@ SampleCase draw_number(const SampleCase& c, int index, std::uint64_t seed) {
 std::vector<int> draw(const std::string& backend, const SampleCase& c, std::uint64_t seed) {
   std::vector<int> tokens;
   for (int first = 0; first < draws; first += at_once) {
-    Device device(backend == "cpu" ? make_cpu_backend(0) : make_backend(backend));  // its memory ends with it
+    Device device(backend == "cpu" ? make_cpu_backend(0)
+                                   : make_backend(backend));  // frees its memory at the end of the scope
     std::vector<SampleCase> batch;
     for (int i = 0; i < at_once; ++i) batch.push_back(draw_number(c, first + i, seed));
     for (const SampleResult& result : run_samples(device, batch)) tokens.push_back(result.head.token);
@@ -112,7 +114,7 @@ struct ChiSquare {
   }
 };
 
-constexpr double least = 10.0;  // expected draws of a cell
+constexpr double min_expected = 10.0;  // draws of a cell
 
 ChiSquare against(const std::vector<double>& counts, const std::vector<double>& probabilities) {
   ChiSquare out;
@@ -123,18 +125,18 @@ ChiSquare against(const std::vector<double>& counts, const std::vector<double>& 
   };
   for (std::size_t i = 0; i < counts.size(); ++i) {
     const double expected = probabilities[i] * draws;
-    if (expected >= least) {
+    if (expected >= min_expected) {
       add(counts[i], expected);
     } else {
       rare += counts[i];
       rare_expected += expected;
     }
   }
-  if (rare_expected >= least) add(rare, rare_expected);
+  if (rare_expected >= min_expected) add(rare, rare_expected);
   return out;
 }
 
-// Two samples of equal size: are they of one distribution?
+// Whether two samples of equal size come from one distribution.
 ChiSquare between(const std::vector<double>& a, const std::vector<double>& b) {
   ChiSquare out;
   double rare_a = 0.0, rare_b = 0.0;
@@ -143,14 +145,14 @@ ChiSquare between(const std::vector<double>& a, const std::vector<double>& b) {
     ++out.cells;
   };
   for (std::size_t i = 0; i < a.size(); ++i) {
-    if (a[i] + b[i] >= 2.0 * least) {
+    if (a[i] + b[i] >= 2.0 * min_expected) {
       add(a[i], b[i]);
     } else {
       rare_a += a[i];
       rare_b += b[i];
     }
   }
-  if (rare_a + rare_b >= 2.0 * least) add(rare_a, rare_b);
+  if (rare_a + rare_b >= 2.0 * min_expected) add(rare_a, rare_b);
   return out;
 }
 
@@ -203,7 +205,7 @@ TEST_P(SampleDistribution, IsDrawnFromByTheSeedAloneWhateverTheBatch) {
   EXPECT_GT(changed, 100);
 }
 
-// As many tokens as gpt-oss has.
+// The size of the vocabulary of gpt-oss.
 TEST_P(SampleDistribution, HoldsOnALargeVocabulary) {
   std::vector<SampleCase> batch;
   for (std::uint64_t i = 0; i < 6; ++i) {

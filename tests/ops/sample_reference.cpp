@@ -33,7 +33,7 @@ void normalize(std::vector<double>& p) {
   for (double& x : p) x /= sum;
 }
 
-// Keeps the first of `order` until their sum reaches `share`, and clears the rest.
+// Keeps the first entries of `order` until their sum reaches `share`, and clears the others.
 void keep_until(std::vector<double>& p, const std::vector<int>& order, double share) {
   double sum = 0.0;
   for (const int token : order) {

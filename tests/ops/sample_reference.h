@@ -1,4 +1,4 @@
-// Sampling as backend/sampling.h defines it, in double precision, with nothing but sorting.
+// Sampling as backend/sampling.h defines it, in double precision, by plain sorting.
 #pragma once
 
 #include <vector>
@@ -9,21 +9,20 @@ namespace inferno::reference {
 
 struct SampleCase {
   std::vector<float> logits;
-  SamplingRow row;  // its ranges are left empty; these are the lists
+  SamplingRow row;  // its ranges are empty; the lists are below
   std::vector<ListEntry> history, bias, allowed;
 };
 
-// How exactly a draw is known: sums are taken in float, and logits may be known only to so much.
+// The precision of a draw: sums are computed in float, and logits may be rounded.
 struct Rounding {
   double sums = 3e-6;
   double logits = 0.0;
 };
 
-// The token that must come out; several where a border lies within the rounding. -1: nothing is left.
+// The token that must be drawn; several if a boundary is within the rounding error. -1: no token is left.
 std::vector<int> possible_tokens(const SampleCase& c, const Rounding& rounding = {});
 
-// The probabilities that the token is drawn from; empty when nothing is left. Temperature 0: one token's
-// is 1.
+// The probabilities of the draw; empty if no token is left. With temperature 0 one token has probability 1.
 std::vector<double> distribution(const SampleCase& c);
 
 std::vector<double> logprobs(const std::vector<float>& logits);

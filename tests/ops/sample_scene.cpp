@@ -34,7 +34,7 @@ std::vector<SampleResult> read(Device& device, Matrix out) {
   return results;
 }
 
-// The next step finds the tokens too, and something it can look up where there is none.
+// Tokens are also written for the next step, with a valid id even if no token was drawn.
 void expect_again(Device& device, Matrix tokens, const std::vector<SampleResult>& results) {
   std::vector<std::int32_t> found(results.size());
   const std::vector<std::byte> bytes = device.bytes(tokens);

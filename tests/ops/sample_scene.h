@@ -1,4 +1,4 @@
-// Rows of logits with their settings on the way through Backend::sample.
+// Runs rows of logits with their settings through Backend::sample.
 #pragma once
 
 #include <vector>
@@ -17,7 +17,7 @@ struct SampleResult {
 // One row for each case, in one call. All have the same vocabulary.
 std::vector<SampleResult> run_samples(Device& device, const std::vector<reference::SampleCase>& cases);
 
-// Any settings, any lists.
+// Random settings and lists.
 reference::SampleCase random_sample_case(int vocab, std::uint64_t seed);
 
 }  // namespace inferno

@@ -1,4 +1,4 @@
-// sample: every setting against straightforward code in double precision, and what no setting may change.
+// sample: every setting against simple code in double precision, and invariants that hold for all settings.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,8 +41,8 @@ TEST_P(Sample, AgreesWithDoublePrecision) {
   EXPECT_GT(decided, cases * 98 / 100);  // otherwise the tolerance hides too much
 }
 
-// Three rows that take every way there is, for tools that look at every access: hundreds of them take
-// minutes.
+// Three rows that cover every path, for tools that check every memory access, where hundreds of rows would
+// take minutes.
 TEST_P(Sample, AgreesAtThreeSizes) {
   for (const int vocab : {17, 300, 2000}) {
     SampleCase c = random_sample_case(vocab, 3);
@@ -104,7 +104,7 @@ TEST_P(Sample, TakesTheLowestOfEqualTokensWhenGreedy) {
   EXPECT_EQ(run_one(c).head.token, 613);
   c.logits.assign(1000, 0.0f);
   EXPECT_EQ(run_one(c).head.token, 0);
-  c.logits.assign(1000, -3e38f);  // there is nothing smaller to fill up with
+  c.logits.assign(1000, -3e38f);  // no smaller value exists as padding
   EXPECT_EQ(run_one(c).head.token, 0);
   c.logits[998] = -2.9e38f;
   EXPECT_EQ(run_one(c).head.token, 998);

@@ -1,5 +1,5 @@
-// Every kernel that multiplies or attends at three shapes, and little else: what compute-sanitizer watches
-// (tests/gpu/sanitize.sh). The other operations have small tests of their own.
+// Every matrix product and attention kernel at three shapes, small enough for compute-sanitizer
+// (tests/gpu/sanitize.sh). The tests of the other operations are small anyway.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,7 +17,7 @@ struct Shape {
   int tokens, rows, cols;
 };
 
-// One token, a few, and more than a tile of them; columns that are and are not a whole number of stages.
+// One token, a few, and more than a tile; columns that are and are not a multiple of a stage.
 std::vector<Shape> three_shapes(WeightFormat format) {
   const bool coarse = block_elements(format) == 256;
   return {{1, 640, coarse ? 2816 : 2880}, {5, 136, 1024}, {72, 264, 512}};

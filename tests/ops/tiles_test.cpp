@@ -1,5 +1,5 @@
-// Layout::tiled: weights lie in device memory byte for byte as device/tiles.cuh says, whatever their rows and
-// columns, and products read them so.
+// Layout::tiled: weights are stored in device memory byte for byte as device/tiles.cuh defines, for any
+// number of rows and columns, and products read that layout.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct Shape {
   int count = 1, rows = 0, cols = 0, alternating = 0;
 };
 
-// A row's elements, one by one, where they belong in its tile.
+// Writes the elements of a row to their offsets in the tile.
 class TileWriter {
  public:
   TileWriter(std::byte* tile, int g) : tile_(tile), g_(g) {}
@@ -49,7 +49,7 @@ class TileWriter {
     std::memcpy(chunk + tiles::scale_q8_0(g_, k % 64 / 32), &block.scale, 2);
   }
 
-  // Within half a word: signs of its codes 0, 2, 3, 1 from bit 15 down, then the magnitudes of 0 to 3.
+  // In each half word: the signs of codes 0, 2, 3, 1 from bit 15 down, then the magnitudes of codes 0 to 3.
   void write(const blocks::Mxfp4& block, int k) {
     constexpr int sign_bits[4] = {15, 12, 14, 13};
     std::byte* chunk = tile_ + k / 64 * 272;
@@ -76,7 +76,7 @@ class TileWriter {
   int g_;
 };
 
-// What the device's memory must hold, zeros where there is no element.
+// The expected device memory, with zeros for missing elements.
 std::vector<std::byte> tiled(WeightFormat format, const Shape& shape, std::span<const std::byte> rows) {
   const std::int64_t tile_bytes = tiles::tile_bytes(format, shape.cols);
   const std::int64_t each = tiles::padded_rows(shape.rows) / 8;
@@ -101,7 +101,7 @@ std::vector<std::byte> random_rows(WeightFormat format, const Shape& shape, std:
 
 class Tiles : public FormatTest {
  protected:
-  // As many blocks; plain formats also have tails within a run of eight.
+  // Numbers of columns in blocks; plain formats also get tails that are not multiples of eight.
   std::vector<int> ragged_columns() const {
     if (block_elements(format) == 256) return {256, 768, 2816};
     if (block_elements(format) == 32) return {32, 96, 160, 2880};
@@ -158,7 +158,7 @@ TEST_P(Tiles, AreMultipliedWhateverIsMissingInTheLast) {
     for (const int rows : {1, 17, 23, 131}) {
       const TestWeight& weight = device.weight({.format = format, .rows = rows, .cols = cols}, 12);
       for (const int tokens : {1, 3, 8, 20, 200}) {
-        if (rows * tokens < 16) continue;  // so few sums may all happen to cancel
+        if (rows * tokens < 16) continue;  // so few sums may all cancel
         expect_product(weight.packed, weight.values[0], tokens);
       }
     }
@@ -206,7 +206,7 @@ INSTANTIATE_TEST_SUITE_P(Ops, Tiles,
 
 class NotInTiles : public BackendTest {};
 
-// Kernels multiply an MXFP4 scale by 2^126 in bf16, which holds scales up to 2.
+// Kernels multiply an MXFP4 scale by 2^126 in bf16, which can represent scales up to 2.
 TEST_P(NotInTiles, Mxfp4WithALargeScaleIsMultipliedAsStored) {
   const Shape shape = {.rows = 37, .cols = 480};
   std::vector<std::byte> stored = random_rows(WeightFormat::mxfp4, shape, 18);

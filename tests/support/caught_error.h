@@ -1,4 +1,4 @@
-// The error that an action ends with, for tests that look at its kind and its words.
+// Returns the error that an action throws, for tests that check its kind and its message.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 namespace inferno {
 
-// A failed expectation, and an error of kind internal, when `action` ends without one.
+// Fails the test and returns Error{internal} if `action` does not throw.
 inline Error caught_error(const std::function<void()>& action) {
   try {
     action();

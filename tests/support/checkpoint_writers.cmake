@@ -1,4 +1,4 @@
-# Files of made-up models, for the tests of everything that reads one; the fuzz targets make their seeds with it.
+# Writes files of small models for tests of readers; the fuzz targets make their seeds with it.
 add_library(inferno_checkpoint_writers STATIC
   ${CMAKE_CURRENT_LIST_DIR}/gguf_writer.cpp
   ${CMAKE_CURRENT_LIST_DIR}/safetensors_writer.cpp)

@@ -1,4 +1,4 @@
-// Whether a device's result is the reference's: EXPECT_TRUE(agrees(found, expected, tolerance)).
+// Compares a device's result with the reference: EXPECT_TRUE(agrees(found, expected, tolerance)).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,8 +7,8 @@
 
 namespace inferno {
 
-// The relative L2 distance is at most `tolerance`. Anything that is not finite, on either side, fails; so do
-// shapes that differ. The message names the worst element.
+// The relative L2 distance is at most `tolerance`. Values that are not finite, on either side, and different
+// shapes fail. The message names the worst element.
 testing::AssertionResult agrees(const HostMatrix& found, const HostMatrix& expected, double tolerance);
 
 }  // namespace inferno

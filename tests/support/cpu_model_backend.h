@@ -1,4 +1,4 @@
-// What whole models on the CPU must keep to, whatever stands around the backend.
+// Tolerances for whole models on the CPU, also if another backend wraps the CPU backend.
 #pragma once
 
 #include "support/model_backend.h"

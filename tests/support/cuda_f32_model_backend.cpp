@@ -1,4 +1,4 @@
-// CUDA with float activations: an error cannot hide behind rounding.
+// CUDA with float activations: rounding cannot hide an error.
 #include "backend/cuda/cuda_backend.h"
 #include "support/model_backend.h"
 #include "tolerance.h"

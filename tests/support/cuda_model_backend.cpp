@@ -1,4 +1,4 @@
-// CUDA as it is used: activations and cache are bf16.
+// CUDA as users run it: activations and KV cache are bf16.
 #include "support/model_backend.h"
 #include "tolerance.h"
 

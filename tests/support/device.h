@@ -1,4 +1,4 @@
-// A backend with the memory of one test: uploads, outputs filled with poison, guarded ends.
+// A backend with the memory of one test: uploads, outputs filled with poison, guard bytes after each matrix.
 #pragma once
 
 #include <deque>
@@ -18,7 +18,7 @@ struct WeightShape {
   int cols = 0;
 };
 
-// A weight twice: as the backend packed it, and as numbers for the reference.
+// A weight in two forms: packed by the backend, and as numbers for the reference.
 struct TestWeight {
   Weight packed;
   std::vector<HostMatrix> values;  // one for each of packed.count
@@ -31,17 +31,17 @@ class Device {
   Backend& backend() { return *backend_; }
   DType activations() const { return backend_->activation_type(); }
 
-  // Rounds `values` to what `type` can hold first, so that the reference computes on the same numbers.
+  // Rounds `values` to `type` first, so that the reference computes with the same numbers.
   Matrix upload(HostMatrix& values, DType type);
   Matrix upload(std::span<const std::int32_t> values, int cols = 1);
   // Every element is NaN until written.
   Matrix poisoned(int rows, int cols, DType type);
 
-  // Fails the test when something was written behind the end of the matrix.
+  // Fails the test if something was written past the end of the matrix.
   std::vector<std::byte> bytes(Matrix matrix);
   HostMatrix download(Matrix matrix);
 
-  // Random, as large as suits a weight of the format.
+  // Random, in a range suitable for a weight of the format.
   const TestWeight& weight(const WeightShape& shape, std::uint64_t seed);
 
  private:

@@ -35,7 +35,7 @@ void write_one_row_too_many() {
   device.download(out);
 }
 
-TEST(Device, NoticesWritesBehindTheEnd) {
+TEST(Device, NoticesWritesPastTheEnd) {
   EXPECT_NONFATAL_FAILURE(write_one_row_too_many(), "behind the end");
 }
 

@@ -1,4 +1,4 @@
-// A backend around another: everything goes through, and a test overrides what it wants to watch or change.
+// A backend that forwards all calls to another one; a test overrides the calls that it observes or changes.
 #pragma once
 
 #include <memory>

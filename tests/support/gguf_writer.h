@@ -1,4 +1,4 @@
-// GGUF files from descriptions in memory: valid ones, and valid ones with single fields made wrong.
+// Writes GGUF files from descriptions in memory: valid files, and valid files with single fields corrupted.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ using GgufValue = std::variant<std::uint8_t, std::int8_t, std::uint16_t, std::in
                                std::vector<std::string>, std::vector<std::int32_t>,
                                std::vector<std::uint32_t>, std::vector<float>, std::vector<bool>>;
 
-// A length, count, type or offset, and where it lies.
+// A length, count, type or offset, and its position in the file.
 struct GgufField {
   std::string name;  // "tensors", "keys", "key 3 length", "tensor 0 dimension 1", "tensor 2 offset"
   std::size_t offset = 0;
@@ -28,7 +28,7 @@ struct GgufImage {
   std::vector<GgufField> fields;
   std::size_t header_bytes = 0;  // up to the padding before the data
 
-  // Overwrites a field; std::out_of_range when there is none of that name.
+  // Overwrites a field; std::out_of_range if no field has that name.
   void patch(std::string_view field, std::uint64_t value);
   std::uint64_t value(const GgufField& field) const;
 };
@@ -38,7 +38,7 @@ class GgufWriter {
   explicit GgufWriter(std::uint32_t version = 3) : version_(version) {}
 
   GgufWriter& set(std::string key, GgufValue value);
-  // A value of any type number, followed by these bytes whatever they are.
+  // A value with any type number, followed by arbitrary bytes.
   GgufWriter& set_raw(std::string key, std::uint32_t type, std::vector<std::byte> bytes);
 
   // `type` is ggml's number; `dimensions` are in ggml's order, innermost first. The second form fills in
@@ -47,7 +47,7 @@ class GgufWriter {
                      std::vector<std::byte> bytes);
   GgufWriter& tensor(std::string name, std::uint32_t type, std::vector<std::uint64_t> dimensions);
 
-  // The padding between tensors; set "general.alignment" as well when it is not 32.
+  // The padding between tensors; set "general.alignment" as well if it is not 32.
   GgufWriter& align(std::size_t alignment);
 
   GgufImage image() const;
@@ -76,7 +76,7 @@ class GgufWriter {
 // A small model of the Llama family with `layers` layers of f32 weights, ready to be changed.
 GgufWriter tiny_llama_gguf(std::uint32_t layers = 1, std::uint32_t version = 3);
 
-// `parts` writers into "stem-0000i-of-0000N.gguf", with the keys that say so.
+// Writes `parts` as "stem-0000i-of-0000N.gguf", with the keys of a split file.
 void write_split_gguf(const std::filesystem::path& directory, std::string_view stem,
                       std::vector<GgufWriter> parts, std::size_t tensors_in_all);
 

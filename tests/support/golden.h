@@ -20,10 +20,10 @@ struct GoldenCase {
   double min_margin = 0.0;  // smallest distance between the best and the second logit while generating
 };
 
-// `file` is NAME.safetensors; NAME.json beside it adds the margins where it has them.
+// `file` is NAME.safetensors; NAME.json next to it may add the margins.
 std::vector<GoldenCase> read_golden(const std::filesystem::path& file);
 
-// ‖actual − expected‖ / ‖expected‖; infinite when sizes differ or a value is not finite.
+// ‖actual − expected‖ / ‖expected‖; infinite if sizes differ or a value is not finite.
 double relative_error(const std::vector<float>& actual, const std::vector<float>& expected);
 double largest_error(const std::vector<float>& actual, const std::vector<float>& expected);
 

@@ -22,7 +22,7 @@ double Random::uniform() {
   return std::ldexp(static_cast<double>(word() >> 11), -53);
 }
 
-// Four sums to a bell: each uniform number has a variance of 1/12.
+// The sum of four uniform numbers is nearly normal; each has a variance of 1/12.
 double Random::normal() {
   return (uniform() + uniform() + uniform() + uniform() - 2.0) * std::sqrt(3.0);
 }

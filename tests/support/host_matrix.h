@@ -1,4 +1,4 @@
-// A matrix of doubles in host memory: what references compute on.
+// A matrix of doubles in host memory, for reference computations.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ struct HostMatrix {
     return std::span(values).subspan(offset(r), static_cast<std::size_t>(cols));
   }
 
-  // The rows of a matrix of as many columns, behind those already here.
+  // Appends the rows of a matrix with the same number of columns.
   void append(const HostMatrix& more) {
     rows += more.rows;
     values.insert(values.end(), more.values.begin(), more.values.end());
@@ -44,7 +44,7 @@ class Random {
   std::uint64_t word();
   int below(int limit);  // 0 to limit - 1
   double uniform();      // 0 to 1
-  double normal();       // about: zero mean, deviation 1, never beyond 3.5
+  double normal();       // approximately: mean 0, standard deviation 1, at most 3.5
 
  private:
   std::uint64_t state_;

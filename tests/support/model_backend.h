@@ -1,4 +1,4 @@
-// The backend that whole models are tested on, and how closely it must follow the reference. One of
+// The backend that whole models are tested on, and its tolerances. One of
 // cpu_model_backend.cpp, queueing_model_backend.cpp, cuda_model_backend.cpp and cuda_f32_model_backend.cpp is
 // linked.
 #pragma once
@@ -14,11 +14,12 @@ struct ModelBackend {
   double float_weights, quantized_weights;  // relative L2 distance of logits from the reference
   double decoded_weights;                   // ... from those of the same weights as plain floats
   double parity;                            // ... from the same tokens in other chunks or batches
-  double expert_parity;                     // ... where another expert may be chosen
-  float tie;                                // logits of a trained model closer than this may change places
+  double expert_parity;                     // ... if another expert may be chosen
+  float tie;                                // logits of a trained model closer than this may be swapped
   DType cache;
-  bool promises_bits = false;  // whatever the batch
-  double one_position = 1.0;   // how much farther than all of them together one position may be
+  bool promises_bits = false;  // the same bits in every batch
+  double one_position =
+      1.0;  // factor by which one position may exceed the tolerance of all positions together
   // Share of positions that may miss the tolerance in a mixture of experts, because rounding sent a token to
   // another expert. They are printed.
   double misrouted = 0.0;

@@ -1,5 +1,5 @@
-// Linked into the programs labelled `gpu`: without a usable GPU their tests are skipped and say so. Where
-// there must be one, INFERNO_REQUIRE_GPU=1 makes that a failure.
+// Linked into the programs with the label `gpu`: without a usable GPU their tests are skipped with a message.
+// INFERNO_REQUIRE_GPU=1 turns that into a failure.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// The CPU, which does everything at once but says that it queues: what plans ahead for such backends can be
-// tested without a GPU. Results are hidden until they are waited for.
+// The CPU backend pretending that it queues, so that queueing steps ahead can be tested without a GPU.
+// Results are hidden until the caller waits for them.
 #include "support/queueing_model_backend.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class QueueingBackend final : public ForwardingBackend {
     visible_.push_back(out.data());
     return out;
   }
-  // Into memory of its own; the host's gets it when it waits for the mark behind it.
+  // Writes to separate memory; the host's memory gets the results when it waits for the mark after them.
   void sample(Matrix out, Matrix logits, const SamplingInputs& inputs) override {
     const std::size_t memory = memory_of(out.data);
     if (memory == visible_.size()) return inner().sample(out, logits, inputs);
@@ -51,11 +51,11 @@ class QueueingBackend final : public ForwardingBackend {
 
  private:
   struct Result {
-    std::uint64_t mark;  // behind it
+    std::uint64_t mark;  // the first mark after the write
     Matrix to;
     std::vector<std::byte> bytes;
   };
-  // A device may be writing there.
+  // A device could still be writing to this memory.
   void scribble() {
     for (const Result& result : results_) std::memset(result.to.data, 0xEE, result.bytes.size());
   }

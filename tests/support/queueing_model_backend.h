@@ -1,9 +1,9 @@
-// What the backend that says it queues has seen.
+// Counters of the backend that pretends to queue.
 #pragma once
 
 namespace inferno::testing {
 
-// How many steps' draws were queued and not waited for at most, so far.
+// The maximum number of queued draws that were not waited for, so far.
 int max_draws_under_way();
 
 }  // namespace inferno::testing

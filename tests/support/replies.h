@@ -1,4 +1,4 @@
-// A parsed reply as a whole, to compare with what was expected of it.
+// A complete parsed reply, to compare with the expected one.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ inline std::ostream& operator<<(std::ostream& out, const Reply& reply) {
   return out;
 }
 
-// Also checks what every reply keeps to: calls are numbered in order, and only their first part has a name.
+// Also checks that calls are numbered in order and that only their first part has a name.
 inline void add(Reply& reply, const std::vector<ReplyPart>& parts) {
   for (const ReplyPart& part : parts) {
     if (const auto* content = std::get_if<ContentDelta>(&part)) {

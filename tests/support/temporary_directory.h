@@ -1,5 +1,4 @@
-// A directory that lives as long as a test, for files that a test writes. All of it is here, so that tests of
-// every layer can use it.
+// A directory that is removed at the end of a test. Header-only, so that tests of every layer can use it.
 #pragma once
 
 #include <stdlib.h>
@@ -30,7 +29,7 @@ class TemporaryDirectory {
 
   const std::filesystem::path& path() const { return path_; }
 
-  // Writes a file inside, replacing what was there, and returns its path.
+  // Writes or replaces a file in it and returns the path.
   std::filesystem::path write(std::string_view name, std::string_view text) const {
     const std::filesystem::path path = path_ / name;
     std::ofstream file(path, std::ios::binary);
@@ -43,7 +42,7 @@ class TemporaryDirectory {
     return write(name, std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   }
 
-  // Removes everything inside.
+  // Removes its contents.
   void clear() const {
     for (const auto& entry : std::filesystem::directory_iterator(path_))
       std::filesystem::remove_all(entry.path());

@@ -1,4 +1,4 @@
-// GGUF vocabularies against the ids that Hugging Face's tokenizers of the same models give.
+// GGUF vocabularies against the ids of Hugging Face's tokenizers of the same models.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -13,7 +13,7 @@ namespace {
 
 struct Pair {
   std::string vectors;    // NAME.inp and NAME.out in gguf-vocab
-  std::string tokenizer;  // beneath the reference folder
+  std::string tokenizer;  // below the reference folder
 };
 
 class GgufReference : public testing::TestWithParam<Pair> {
@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-// GGUF and tokenizer.json of the same vocabulary, on the 293 reference texts of others.
+// GGUF and tokenizer.json of the same vocabulary, on the 293 reference texts of other vocabularies.
 TEST(GgufAgainstJson, TheTinyModelsAgreeInBothForms) {
   const auto folder = reference_folder();
   if (!std::filesystem::exists(folder / "gguf")) GTEST_SKIP() << "no reference data at " << folder;

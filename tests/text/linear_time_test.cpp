@@ -1,5 +1,5 @@
-// Texts on which naive tokenizers become quadratic. Time is the thread's own, so that a busy machine does not
-// fail the test.
+// Texts on which naive tokenizers become quadratic. CPU time of the thread is measured, so that a busy
+// machine does not fail the test.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <time.h>
@@ -38,7 +38,7 @@ TEST(LinearTime, TenTimesTheTextTakesAboutTenTimesAsLong) {
     const auto tokenizer = load_tokenizer(path);
     for (const std::string_view unit :
          {"a", "A", " ", "\n", "1", "!", "é", "日", "\xCC\x81\xCC\xA3", "<|", " \n", "abcdefghij"}) {
-      // A quadratic step would make it a hundred times; below a few milliseconds noise decides.
+      // A quadratic step would take a hundred times as long; below a few milliseconds noise dominates.
       const double small = seconds_to_encode(*tokenizer, unit, 30'000);
       const double large = seconds_to_encode(*tokenizer, unit, 300'000);
       EXPECT_LT(large, 40 * small + 0.1)

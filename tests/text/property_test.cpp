@@ -1,5 +1,5 @@
-// What holds for every text, tried on made-up ones: encoding is lossless where the vocabulary is, streaming
-// equals decoding at once, and nothing a user writes becomes a control token.
+// Properties of all texts, tested on random ones: encoding is lossless if the vocabulary is, streaming equals
+// decoding at once, and user text never becomes a control token.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,8 +18,8 @@ using Ids = std::vector<TokenId>;
 struct Subject {
   std::string name;
   std::filesystem::path path;
-  bool lossless = true;     // but for normalization
-  bool space_mark = false;  // ▁ is how it writes a space
+  bool lossless = true;     // except for normalization
+  bool space_mark = false;  // writes a space as ▁
 };
 
 void replace_all(std::string& text, std::string_view what, std::string_view by) {
@@ -28,7 +28,7 @@ void replace_all(std::string& text, std::string_view what, std::string_view by) 
   }
 }
 
-// Ours is always there; the large ones where the reference data is.
+// Our vocabulary is always available; the large ones only with the reference data.
 std::vector<Subject> subjects() {
   std::vector<Subject> all = {{"ours", std::filesystem::path(INFERNO_TEST_DATA) / "tokenizer", true, false}};
   const auto folder = reference_folder() / "tokenizers";
@@ -99,7 +99,7 @@ TEST_P(Properties, UserTextNeverBecomesASpecialToken) {
   }
 }
 
-// The spans say who wrote what; where no control token is in play they must not change the tokens.
+// Spans mark the origin of text; without control tokens they must not change the tokens.
 TEST_P(Properties, WhereATextIsCutIntoSpansChangesNothing) {
   RandomText texts(42);
   std::mt19937 random(42);

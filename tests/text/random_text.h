@@ -1,4 +1,4 @@
-// Made-up texts with the things tokenizers get wrong: white space of all kinds, contractions, digits,
+// Random texts with what tokenizers get wrong: white space of all kinds, contractions, digits,
 // combining marks, scripts without spaces, emoji sequences, control characters.
 #pragma once
 
@@ -14,10 +14,10 @@ class RandomText {
  public:
   explicit RandomText(unsigned seed) : random_(seed) {}
 
-  // Up to `most` parts.
-  std::string next(unsigned most) {
+  // Up to `max_parts` parts.
+  std::string next(unsigned max_parts) {
     std::string text;
-    for (auto parts = random_() % (most + 1); parts > 0; --parts) add_part(text);
+    for (auto parts = random_() % (max_parts + 1); parts > 0; --parts) add_part(text);
     return text;
   }
 

@@ -1,4 +1,4 @@
-// The tokenizer of a real trained model, in its directory: files beside tokenizer.json included.
+// The tokenizer of a real trained model, including the files next to tokenizer.json.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -24,8 +24,7 @@ TEST(RealModel, EncodesThePromptsAndDecodesTheRepliesOfTheReference) {
     EXPECT_EQ(tokenizer->encode_with_special(scene["prompt"].get<std::string>()), ids);
     const Ids reply = scene["greedy_ids"].get<Ids>();
     ids.insert(ids.end(), reply.begin(), reply.end());
-    // That text was joined by transformers, which puts a space before a special token; the tokenizer does
-    // not.
+    // transformers joined that text with a space before a special token; the tokenizer does not.
     std::string text = scene["greedy_text"].get<std::string>();
     const std::string space_and_end = " <|end_story|>";
     if (text.ends_with(space_and_end)) text.erase(text.size() - space_and_end.size(), 1);

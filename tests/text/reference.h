@@ -1,4 +1,4 @@
-// Where the reference data lies. Tests that need it are skipped, with a message, where it is absent.
+// The location of the reference data. Tests that need it are skipped, with a message, if it is absent.
 #pragma once
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// The promised speeds on one core, in optimized builds. Time is the thread's own.
+// Guaranteed speeds on one core, in optimized builds, in CPU time of the thread.
 #include <gtest/gtest.h>
 #include <time.h>
 
@@ -19,7 +19,7 @@ double thread_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// The best of a few, since others may use the caches.
+// The best of a few runs, because other processes may use the caches.
 template <typename Action>
 double best_seconds(Action action) {
   double best = 1e9;

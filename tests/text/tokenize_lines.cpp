@@ -1,5 +1,5 @@
-// For the comparison with other implementations: texts in, one JSON string per line; for each the ids of
-// trusted text, the ids of plain text and what the former decode to, one JSON object per line.
+// For comparison with other implementations. Input: texts, one JSON string per line. Output: for each text
+// the ids as trusted text, the ids as plain text and the decoded former ids, one JSON object per line.
 //   tokenize_lines MODEL < texts > results
 #include <cstdio>
 #include <iostream>

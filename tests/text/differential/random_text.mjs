@@ -1,5 +1,5 @@
-// Seeded texts with the things tokenizers get wrong. What the JavaScript implementations are known to get
-// wrong themselves is left out: U+0085 and U+FEFF, which JavaScript's \s judges differently from Unicode, and
+// Seeded texts with what tokenizers get wrong, without what the JavaScript implementations are known to get
+// wrong themselves: U+0085 and U+FEFF, which JavaScript's \s judges differently from Unicode, and
 // characters that are unassigned in the Unicode version of one of the engines.
 
 // mulberry32
