@@ -120,7 +120,7 @@ void run(const InspectOptions& options) {
   print_memory(describe_memory(*checkpoint, plan.spec));
   for (const std::string& note : plan.notes) fmt::print("note: {}\n", note);
   std::fflush(stdout);
-  require_tensors_to_fit(*checkpoint, plan);
+  require_complete(plan_tensors(plan.spec, *plan.architecture, *checkpoint), *checkpoint);
 }
 
 }  // namespace
