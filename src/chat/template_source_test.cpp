@@ -78,7 +78,7 @@ TEST(TemplateSource, RefusesFilesOfTheWrongShape) {
 TEST(TemplateSource, RefusesATemplateBeyondItsBudget) {
   const TemporaryDirectory model;
   model.write("chat_template.jinja", std::string((std::size_t{1} << 20) + 1, 'x'));
-  EXPECT_EQ(caught_error([&] { read_template(model.path(), false); }).kind(), ErrorKind::corrupt);
+  EXPECT_EQ(caught_error([&] { read_template(model.path(), false); }).kind(), ErrorKind::unsupported);
 }
 
 }  // namespace

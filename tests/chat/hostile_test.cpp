@@ -68,23 +68,24 @@ TEST(HostileTemplates, BeyondTheStepBudgetAreRefused) {
 }
 
 TEST(HostileTemplates, BeyondTheDepthBudgetAreRefused) {
-  for (const auto& seed : hostile::deep()) expect_refused(seed, patient(), "depth of 128");
+  for (const auto& seed : hostile::deep()) expect_refused(seed, patient(), "depth limit of 128");
 }
 
 TEST(HostileTemplates, BeyondTheRangeBudgetAreRefused) {
-  for (const auto& seed : hostile::long_ranges()) expect_refused(seed, patient(), "ranges of 100000");
+  for (const auto& seed : hostile::long_ranges())
+    expect_refused(seed, patient(), "limit of 100000 items in a range");
 }
 
 TEST(HostileTemplates, BeyondTheOutputBudgetAreRefused) {
   Budgets budgets = patient();
   budgets.output_bytes = 1'000'000;
-  for (const auto& seed : hostile::long_outputs()) expect_refused(seed, budgets, "output of 1000000");
+  for (const auto& seed : hostile::long_outputs()) expect_refused(seed, budgets, "output limit of 1000000");
 }
 
 TEST(HostileTemplates, BeyondTheMemoryBudgetAreRefused) {
   Budgets budgets = patient();
   budgets.heap_bytes = 8'000'000;
-  for (const auto& seed : hostile::large_values()) expect_refused(seed, budgets, "memory of 8000000");
+  for (const auto& seed : hostile::large_values()) expect_refused(seed, budgets, "memory limit of 8000000");
 }
 
 TEST(HostileTemplates, BeyondTheWallBudgetAreRefused) {

@@ -2,55 +2,26 @@
 #pragma once
 
 #include <chrono>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
 
-#include "chat/jinja/ast.h"
-#include "chat/jinja/meter.h"
-#include "chat/jinja/operations.h"
-#include "chat/jinja/value.h"
+#include "chat/jinja/syntax/ast.h"
 
 namespace inferno::jinja {
 
-// The names of one block: a loop's round, a macro's call. Reading goes outward, writing stays here.
+// The names of one block, such as an iteration of a loop or a call of a macro. Lookups continue in the outer
+// scope; assignments stay here.
 struct Scope {
-  std::shared_ptr<Scope> outer;  // null: the template's own names follow
+  std::shared_ptr<Scope> outer;  // null: the template's global names are next
   std::vector<std::pair<NameId, Value>> names;
 
   const Value* find(NameId id) const;
   void set(NameId id, Value value);
 };
 using ScopePtr = std::shared_ptr<Scope>;
-
-// A macro together with the names around its definition.
-struct MacroValue {
-  std::shared_ptr<const ast::Macro> macro;
-  ScopePtr scope;
-  HeapCharge charge;
-};
-
-// Behind `loop`. Items are drawn one at a time, because a loop's condition may depend on its body.
-struct LoopState {
-  LoopState(Meter& meter, Iteration items, std::optional<std::int64_t> size)
-      : iteration(std::move(items)), length(size), ahead_charge(&meter, sizeof(LoopState)) {}
-
-  const ast::For* statement = nullptr;
-  ScopePtr outer;
-  Iteration iteration;
-  std::deque<Value> ahead;
-  std::optional<std::int64_t> length;  // nullopt: not known before the end
-  std::int64_t index0 = -1;
-  std::int64_t depth0 = 0;
-  Value current, before, last_changed;
-  bool has_changed_before = false;
-  bool finished = false;
-  int value_depth = 0;
-  HeapCharge ahead_charge;
-};
 
 using LocalClock = std::function<std::chrono::local_seconds()>;
 
@@ -61,7 +32,7 @@ class Interpreter {
   Interpreter(const Interpreter&) = delete;
   Interpreter& operator=(const Interpreter&) = delete;
 
-  // Whether the template mentions the name at all.
+  // Whether the template mentions the name.
   bool reads(const std::string& name) const;
   // A variable the template may read. Call before run().
   void define(const std::string& name, Value value);
@@ -76,14 +47,24 @@ class Interpreter {
 
  private:
   enum class Flow { next, break_loop, continue_loop };
-  // Counts one level of C++ recursion.
-  class Frame;
+  // Guards the C++ stack: every level of evaluation counts, so that nested source times nested macro calls
+  // needs only a few megabytes of stack.
+  class Frame {
+   public:
+    explicit Frame(Interpreter& interpreter);
+    ~Frame() { --interpreter_.frames_; }
+    Frame(const Frame&) = delete;
+    Frame& operator=(const Frame&) = delete;
 
-  // Statements (statements.cpp)
+   private:
+    Interpreter& interpreter_;
+  };
+
+  // Statements
   Flow execute(const Body& body, const ScopePtr& scope, Text& out);
   Flow execute(const Statement& statement, const ScopePtr& scope, Text& out);
   void write(Text& out, const Text& text);
-  Flow execute(const Block& block, const ScopePtr& scope, Text& out);  // scope: the block's own
+  Flow execute(const Block& block, const ScopePtr& own_scope, Text& out);
   Text capture(const Block& block, const ScopePtr& scope);
   void assign(const ast::Target& target, const Value& value, const ScopePtr& scope);
   void set_name(NameId id, Value value, const ScopePtr& scope);
@@ -101,7 +82,7 @@ class Interpreter {
   Flow run(const ast::Break& statement, const ScopePtr& scope, Text& out);
   Flow run(const ast::Continue& statement, const ScopePtr& scope, Text& out);
 
-  // Loops (loops.cpp)
+  // Loops
   Flow run_loop(const ast::For& statement, const Value& iterable, std::int64_t depth0, const ScopePtr& scope,
                 Text& out);
   Value collect(const ast::Target& target, const ScopePtr& scope);
@@ -114,7 +95,7 @@ class Interpreter {
   // str() of anything, `loop` included.
   Text print(const Value& value);
 
-  // Calls (calls.cpp)
+  // Calls (expressions.cpp)
   Value call_macro(const MacroValue& macro, const Arguments& arguments);
   void bind_parameters(const ast::Macro& macro, const Arguments& arguments, const ScopePtr& scope);
   void bind_special(const ast::Macro& macro, Arguments left, const ScopePtr& scope);
@@ -147,11 +128,11 @@ class Interpreter {
   const Program& program_;
   Meter& meter_;
   LocalClock clock_;
-  std::optional<NameId> loop_name_;            // where the template mentions `loop`
-  std::vector<std::optional<Value>> globals_;  // by NameId: the variables given, then the template's own
+  std::optional<NameId> loop_name_;            // of `loop`, if the template mentions it
+  std::vector<std::optional<Value>> globals_;  // by NameId: the given variables, and what the template sets
   int frames_ = 0;
   int macro_depth_ = 0;
-  // Whatever can be part of a cycle is kept here and emptied at the end.
+  // Objects that can be part of a reference cycle; emptied at the end.
   std::vector<std::shared_ptr<Namespace>> namespaces_;
   std::vector<ScopePtr> captured_scopes_;
 };

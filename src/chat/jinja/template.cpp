@@ -8,28 +8,27 @@
 #include "base/error.h"
 #include "base/utf8.h"
 #include "chat/jinja/interpreter.h"
-#include "chat/jinja/parser.h"
-#include "chat/jinja/unicode.h"
+#include "chat/jinja/syntax/parser.h"
 
 namespace inferno::jinja {
 namespace {
 
 Text user_text(Meter& meter, const std::string& text) {
   if (utf8::first_invalid(text)) {
-    fail(ErrorKind::invalid_request, "a message holds text that is not UTF-8");
+    fail(ErrorKind::invalid_request, "a message contains text that is not UTF-8");
   }
   return Text(meter, text, Origin::user);
 }
 
-// Templates build control tokens from roles ('<|' + message.role + '|>'), so the well-known ones are taken
-// for the template's own words. Nothing else in a message is.
+// Templates build control tokens from roles ('<|' + message.role + '|>'), so the well-known ones count as the
+// template's own text. Nothing else in a message does.
 bool is_known_role(std::string_view role) {
   constexpr std::string_view roles[] = {"system",   "developer", "user",        "assistant",   "tool",
                                         "function", "ipython",   "environment", "observation", "model"};
   return std::find(std::begin(roles), std::end(roles), role) != std::end(roles);
 }
 
-// Where in the variables a value stands; only there may a role be.
+// The position of a value in the variables: only a member of `messages` has a role.
 enum class Place { anywhere, messages, message };
 
 Value to_value(Meter& meter, const Json& json, int depth, Place place);
@@ -65,7 +64,7 @@ Value to_value(Meter& meter, const Json& json, int depth, Place place) {
     case Json::value_t::number_integer: return json.get<std::int64_t>();
     case Json::value_t::number_unsigned:
       if (json.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX)) {
-        refuse(meter, "a variable holds an integer beyond 64 bits");
+        refuse(meter, "a variable contains an integer beyond 64 bits");
       }
       return json.get<std::int64_t>();
     case Json::value_t::number_float: return json.get<double>();
@@ -74,13 +73,13 @@ Value to_value(Meter& meter, const Json& json, int depth, Place place) {
     case Json::value_t::object: return to_dict(meter, json, depth, place);
     case Json::value_t::binary: break;
   }
-  refuse(meter, "a variable holds binary data");
+  refuse(meter, "a variable contains binary data");
 }
 
 Rendered finish(const Text& text) {
   Rendered rendered;
   rendered.text.reserve(text.size());
-  text.for_each_stretch([&](std::string_view bytes, Origin origin) {
+  text.for_each_run([&](std::string_view bytes, Origin origin) {
     const std::size_t begin = rendered.text.size();
     rendered.text.append(bytes);
     if (origin == Origin::user) rendered.user_spans.push_back({begin, rendered.text.size()});
