@@ -23,6 +23,18 @@ inline bool is_valid(std::string_view text) {
   return !first_invalid(text);
 }
 
+// Whether a byte continues a character, in text known to be valid.
+constexpr bool is_continuation(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xC0) == 0x80;
+}
+// Where the character before `at` begins, in text known to be valid; `at` must be larger than 0.
+constexpr std::size_t previous(std::string_view text, std::size_t at) {
+  do {
+    --at;
+  } while (at > 0 && is_continuation(text[at]));
+  return at;
+}
+
 // Length of the character whose first byte this is, in text known to be valid.
 constexpr std::size_t length_from_first_byte(char first) {
   const auto byte = static_cast<unsigned char>(first);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace inferno {
 namespace {
 
@@ -34,6 +36,15 @@ TEST(Utf8, RefusesOverlongFormsSurrogatesAndCodesAboveUnicode) {
     EXPECT_EQ(utf8::first_invalid("12345678" + bad), 8U) << testing::PrintToString(bad);
     EXPECT_EQ(utf8::decode(bad, 0).length, 0);
   }
+}
+
+TEST(Utf8, FindsThePreviousCharacter) {
+  const std::string text = "aé日😀";
+  std::vector<std::size_t> begins;
+  for (std::size_t at = text.size(); at > 0;) begins.push_back(at = utf8::previous(text, at));
+  EXPECT_EQ(begins, (std::vector<std::size_t>{6, 3, 1, 0}));
+  EXPECT_FALSE(utf8::is_continuation(text[6]));
+  EXPECT_TRUE(utf8::is_continuation(text[7]));
 }
 
 TEST(Utf8, FindsAnUnfinishedCharacterAtTheEnd) {

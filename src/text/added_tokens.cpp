@@ -8,22 +8,15 @@
 namespace inferno {
 namespace {
 
-std::size_t previous_code_point(std::string_view text, std::size_t at) {
-  do {
-    --at;
-  } while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80);
-  return at;
-}
-
 bool is_separate_word(std::string_view text, std::size_t begin, std::size_t end) {
-  const bool left = begin > 0 && is_word_part(utf8::decode(text, previous_code_point(text, begin)).code);
+  const bool left = begin > 0 && is_word_part(utf8::decode(text, utf8::previous(text, begin)).code);
   const bool right = end < text.size() && is_word_part(utf8::decode(text, end).code);
   return !left && !right;
 }
 
 std::size_t skip_space_left(std::string_view text, std::size_t at, std::size_t not_before) {
   while (at > not_before) {
-    const std::size_t before = previous_code_point(text, at);
+    const std::size_t before = utf8::previous(text, at);
     if (!is_white_space(utf8::decode(text, before).code)) break;
     at = before;
   }

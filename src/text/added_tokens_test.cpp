@@ -10,7 +10,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// "text" for text, "#7:text" for token 7 and what it took.
+// "text" for text, "#7:text" for token 7 and the text it matched.
 std::vector<std::string> split(const AddedTokenMatcher& matcher, const std::string& text,
                                const Ranges& user = {}) {
   std::vector<std::string> parts;
@@ -55,7 +55,7 @@ TEST(AddedTokens, AUserCannotWriteControlTokens) {
 
 TEST(AddedTokens, AControlTokenMustLieInTrustedTextEntirely) {
   const AddedTokenMatcher matcher({{.id = 1, .content = "<|end|>", .special = true}});
-  // The user typed the first half, the template goes on with the second, then ends the turn itself.
+  // The user typed the first half, the template continues with the second, then ends the turn.
   const std::string text =
       "<|e"
       "nd|>"

@@ -38,7 +38,7 @@ TEST(Bpe, AWholePieceStillHasToComeOutOfMergesUnlessTheyAreIgnored) {
   const auto pieces = [] { return vocabulary({"a", "b", "ab"}); };
   const Bpe merging(pieces(), MergeTable(), {});
   EXPECT_THAT(encode(merging, "ab"), ElementsAre(0, 1));
-  EXPECT_THAT(encode(merging, "ab"), ElementsAre(0, 1));  // also when it is remembered
+  EXPECT_THAT(encode(merging, "ab"), ElementsAre(0, 1));  // also from the cache
   const Bpe ignoring(pieces(), MergeTable(), {.ignore_merges = true, .unknown = {}});
   EXPECT_THAT(encode(ignoring, "ab"), ElementsAre(2));
 }
@@ -89,7 +89,7 @@ TEST(Bpe, CuttingAtWordStartsChangesNothing) {
   }
 }
 
-// What merging means, said as plainly as possible.
+// Merging, written as simply as possible.
 Ids merge_slowly(Ids symbols, const MergeTable& merges) {
   while (true) {
     std::uint64_t best = FlatMap::none;
@@ -118,7 +118,7 @@ TEST(MergeSymbols, ShortAndLongWordsAgreeWithTheDefinition) {
       merges.add(pick(), pick(), next++, rank / 2);
     }
     for (const std::size_t length : {2U, 5U, 48U, 49U, 200U}) {
-      Ids symbols(length + 1, 99);  // the first one is somebody else's
+      Ids symbols(length + 1, 99);  // the first symbol must stay unchanged
       for (std::size_t i = 1; i < symbols.size(); ++i) symbols[i] = static_cast<TokenId>(random() % 4);
       Ids expected = merge_slowly(Ids(symbols.begin() + 1, symbols.end()), merges);
       expected.insert(expected.begin(), 99);

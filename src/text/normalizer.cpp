@@ -135,8 +135,7 @@ std::string_view strip(std::string_view text, const normalize::Strip& sides) {
   }
   std::size_t end = text.size();
   while (sides.right && end > begin) {
-    std::size_t start = end - 1;
-    while (start > begin && (static_cast<unsigned char>(text[start]) & 0xC0) == 0x80) --start;
+    const std::size_t start = utf8::previous(text, end);
     if (!is_white_space(utf8::decode(text, start).code)) break;
     end = start;
   }

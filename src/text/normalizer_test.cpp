@@ -24,7 +24,7 @@ TEST(UnicodeForms, ComposeAndDecompose) {
 }
 
 TEST(UnicodeForms, SortCombiningMarks) {
-  // Below (220) before above (230), whatever order they came in.
+  // The mark below (220) comes before the mark above (230), in any input order.
   EXPECT_EQ(to_form("x\xCC\x81\xCC\xA3", UnicodeForm::nfc), "x\xCC\xA3\xCC\x81");
 }
 

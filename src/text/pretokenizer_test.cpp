@@ -76,7 +76,7 @@ TEST(PreTokenizer, AddsAPrefixSpaceUnlessThereIsOne) {
 }
 
 TEST(PreTokenizer, LaterStepsSeeTheByteAlphabetAndTheModelGetsBytes) {
-  // The second byte of é is ©, which Falcon's digit step does not mind; the space is Ġ to it.
+  // In the byte alphabet the second byte of é is ©, which Falcon's digit step ignores, and the space is Ġ.
   EXPECT_THAT(split({pretokenize::WriteBytes{}, by("Ġ", SplitBehavior::isolated)}, "é b", true, true),
               ElementsAre("é", " ", "b"));
 }

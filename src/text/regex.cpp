@@ -280,7 +280,7 @@ class Translation {
   }
 
   void literal(char c) {
-    const bool continues = (static_cast<unsigned char>(c) & 0xC0) == 0x80;
+    const bool continues = utf8::is_continuation(c);
     const bool quantifies = c == '*' || c == '+' || c == '?';
     if (!continues && !quantifies) atom_ = out_.size();
     out_.push_back(c);

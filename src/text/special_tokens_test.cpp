@@ -1,4 +1,4 @@
-// The files beside tokenizer.json.
+// The files next to tokenizer.json.
 #include "text/special_tokens.h"
 
 #include <gmock/gmock.h>

@@ -297,7 +297,7 @@ std::vector<DerivedMerge> derived_merges(const GgufVocabulary& vocabulary, const
                                                vocabulary.file, i, text.size(), longest_spm_piece));
     }
     for (std::size_t cut = 1; cut < text.size(); ++cut) {
-      if ((static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80) continue;
+      if (utf8::is_continuation(text[cut])) continue;
       const TokenId left = pieces.lookup(text.substr(0, cut));
       const TokenId right = left < 0 ? -1 : pieces.lookup(text.substr(cut));
       if (right >= 0)

@@ -149,7 +149,7 @@ TEST(TokenizerJson, NamesTheComponentItDoesNotHave) {
               HasSubstr("model type \"WordLevel\""));
 }
 
-// Nothing can be found at every place of a text, so splitting there would not end.
+// An empty pattern matches at every offset, so splitting would never end.
 TEST(TokenizerJson, MetaspaceWithoutACharacterIsRefused) {
   for (const char* replacement : {"", "__"}) {
     const std::string meta = std::string(R"({"type":"Metaspace","replacement":")") + replacement + "\"}";

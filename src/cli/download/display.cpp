@@ -42,7 +42,7 @@ std::string shortened(const std::string& path) {
   const std::string text = printable(path);
   if (text.size() <= max_name) return text;
   std::size_t begin = text.size() - max_name + 3;
-  while (begin < text.size() && (static_cast<unsigned char>(text[begin]) & 0xC0U) == 0x80) ++begin;
+  while (begin < text.size() && utf8::is_continuation(text[begin])) ++begin;
   return "..." + text.substr(begin);
 }
 
@@ -61,7 +61,7 @@ std::string_view note_of(hub::FileState state) {
 std::string cut(const std::string& line, int columns) {
   int count = 0;
   for (std::size_t at = 0; at < line.size(); ++at) {
-    if ((static_cast<unsigned char>(line[at]) & 0xC0U) == 0x80) continue;
+    if (utf8::is_continuation(line[at])) continue;
     if (++count >= columns) return line.substr(0, at);
   }
   return line;

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/sizes.h"
 #include "hub/cache/layout.h"
 #include "hub/cache/tree_file.h"
 #include "hub/digest.h"
@@ -271,8 +272,7 @@ constexpr std::uint64_t max_bytes_over_http = 50'000'000'000;
 
 void require_servable(const HubFile& file, const HubSettings& settings) {
   if (file.size <= max_bytes_over_http || settings.endpoint_said_by != "default") return;
-  fail(ErrorKind::unsupported,
-       fmt::format("{}: a file of {:.1f} GB", file.path, static_cast<double>(file.size) / 1e9),
+  fail(ErrorKind::unsupported, fmt::format("{}: a file of {}", file.path, human_size(file.size)),
        {.why = "the hub serves files over 50 GB by its Xet protocol only, which Inferno does not speak",
         .next = "fetch it with Hugging Face's own tool (hf download): Inferno finds it in the same cache"});
 }

@@ -9,10 +9,6 @@
 namespace inferno::jinja {
 namespace {
 
-unsigned byte_at(std::string_view text, std::size_t at) {
-  return static_cast<unsigned char>(text[at]);
-}
-
 template <class Row>
 const Row* find_row(std::span<const Row> table, char32_t value) {
   const auto after = std::upper_bound(table.begin(), table.end(), value,
@@ -51,14 +47,13 @@ CodePoint code_point_at(std::string_view text, std::size_t offset) {
 }
 
 CodePoint code_point_before(std::string_view text, std::size_t offset) {
-  std::size_t start = offset - 1;
-  while (start > 0 && (byte_at(text, start) & 0xC0) == 0x80) --start;
+  const std::size_t start = utf8::previous(text, offset);
   return {code_point_at(text.substr(0, offset), start).value, offset - start};
 }
 
 std::size_t code_point_count(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }));
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char byte) { return !utf8::is_continuation(byte); }));
 }
 
 std::size_t offset_of(std::string_view text, std::size_t index) {
