@@ -1,11 +1,9 @@
 #include "cli/download/run.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <iostream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,7 +15,7 @@
 #include "cli/download/display.h"
 #include "cli/download/interruptible.h"
 #include "cli/terminal/report_error.h"
-#include "cli/terminal/screen.h"
+#include "cli/terminal/streams.h"
 #include "hub/download/model_download.h"
 #include "hub/files.h"
 
@@ -54,7 +52,7 @@ void say_plan(const hub::ModelDownload& download) {
   say(fmt::format("{} @ {} ({})  {}, {}", printable(plan.name.id()), printable(plan.name.revision_or_main()),
                   plan.info.commit.substr(0, 8), counted(plan.selection.taken.size(), "file"),
                   human_size(plan.selection.bytes())));
-  if (progress.have > 0) say(fmt::format(", of which {} are here", human_size(progress.have)));
+  if (progress.have > 0) say(fmt::format(", {} already downloaded", human_size(progress.have)));
   say("\n");
   say_skipped(plan.selection);
 }
@@ -65,33 +63,30 @@ void list_files(const hub::FileSelection& selection) {
   }
 }
 
-// Only where it matters: most of the disk would be gone.
-bool is_agreed(const hub::ModelDownload& download, bool asks) {
+// Asks only if the download would use more than half of the free space. Without a terminal the answer is yes.
+bool is_confirmed(const hub::ModelDownload& download) {
   const hub::DownloadProgress progress = download.progress();
   const std::uint64_t missing = progress.size - progress.have;
   const std::uint64_t free = hub::free_space(download.folder());
-  const bool can_ask = terminal::is_terminal(STDIN_FILENO) && terminal::is_terminal(STDERR_FILENO);
-  if (!asks || !can_ask || missing < free / 2) return true;
-  say(fmt::format("This takes {} of the {} that are free. Go on? [y/N] ", human_size(missing),
-                  human_size(free)));
-  std::string answer;
-  std::getline(std::cin, answer);
-  return answer == "y" || answer == "Y" || answer == "yes";
+  if (missing < free / 2) return true;
+  const std::string question = fmt::format("this download needs {} of {} free disk space, continue?",
+                                           human_size(missing), human_size(free));
+  return ask_yes(question).value_or(true);
 }
 
 void say_stopped(const hub::DownloadProgress& progress) {
   const double share =
       progress.size == 0 ? 0 : static_cast<double>(progress.have) / static_cast<double>(progress.size);
-  say(fmt::format("stopped at {:.0f} %, run the same command to resume\n", 100 * share));
+  say(fmt::format("stopped at {:.0f} %; run the same command to resume\n", 100 * share));
 }
 
 void say_done(const hub::DownloadProgress& before, const hub::DownloadProgress& after, double seconds) {
   if (before.have == before.size) {
-    say(fmt::format("{} are here already\n", counted(after.files.size(), "file")));
+    say(fmt::format("already complete: {}\n", counted(after.files.size(), "file")));
     return;
   }
   say(fmt::format(
-      "verified {}; fetched {} in {} ({}/s)\n", counted(after.files.size(), "file"),
+      "verified {}; downloaded {} in {} ({}/s)\n", counted(after.files.size(), "file"),
       human_size(after.fetched), short_duration(seconds),
       human_size(static_cast<std::uint64_t>(static_cast<double>(after.fetched) / std::max(seconds, 1e-3)))));
 }
@@ -100,7 +95,7 @@ void say_done(const hub::DownloadProgress& before, const hub::DownloadProgress& 
 
 std::filesystem::path download_model(const hub::HubSettings& settings, const hub::ModelName& name,
                                      const DownloadChoice& choice) {
-  hub::require_online(settings, fmt::format("{}: cannot be downloaded", name.text()));
+  hub::require_online(settings, fmt::format("{}: cannot download", name.text()));
   const SignalWatcher watcher(stop_signals);
   const auto client = std::make_unique<hub::HubClient>(settings, was_stopped);
   std::unique_ptr<hub::ModelDownload> download;
@@ -112,14 +107,14 @@ std::filesystem::path download_model(const hub::HubSettings& settings, const hub
         *client, std::move(plan), hub::ModelPlace{.local_folder = choice.local_dir, .jobs = choice.jobs},
         was_stopped);
   };
-  run_interruptibly(prepare, [] {}, [] { say("stopped before the first byte\n"); });
+  run_interruptibly(prepare, [] {}, [] { say("stopped before the download began\n"); });
   say_plan(*download);
   if (choice.is_dry_run) {
     list_files(download->plan().selection);
     return download->folder();
   }
   download->require_space();
-  if (!is_agreed(*download, choice.asks)) throw Exit{0};
+  if (choice.asks && !is_confirmed(*download)) throw Exit{0};
 
   const hub::DownloadProgress before = download->progress();
   const auto begin = std::chrono::steady_clock::now();

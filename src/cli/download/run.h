@@ -1,4 +1,4 @@
-// Fetching a model from a command: what it will do, the question, the display, the end.
+// Downloads a model for a command, with the plan, a question, the progress and the result on stderr.
 #pragma once
 
 #include <filesystem>
@@ -15,12 +15,11 @@ struct DownloadChoice {
   std::filesystem::path local_dir = {};  // empty: the cache
   int jobs = 8;
   bool is_dry_run = false;
-  bool asks = true;  // before a download that takes most of the disk, on a terminal
+  bool asks = true;  // on a terminal, before a download that needs more than half of the free space
 };
 
-// The folder with the model's files, once every one of them is there and verified. Everything is said on
-// stderr. Ends the command with 130 or 143 after a signal, and with 0 when the answer was no. Errors as
-// hub::ModelDownload::run().
+// Returns the folder with the model's files after all files are verified. Throws Exit with 130 or 143 after a
+// signal and with 0 if the user declined; errors are those of hub::ModelDownload::run().
 std::filesystem::path download_model(const hub::HubSettings& settings, const hub::ModelName& name,
                                      const DownloadChoice& choice);
 
