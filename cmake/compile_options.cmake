@@ -31,7 +31,7 @@ endif()
 
 if(INFERNO_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
-  # RapidJSON 1.1 assigns to a constant in a template that nobody instantiates, which newer clangs refuse to parse.
+  # RapidJSON 1.1 assigns to a constant in a template that is never instantiated, which newer clangs refuse to parse.
   add_compile_options(-fdelayed-template-parsing -Wno-delayed-template-parsing-in-cxx20
                       -fsanitize-ignorelist=${CMAKE_SOURCE_DIR}/tests/fuzz/ignored.txt)
 endif()

@@ -12,7 +12,7 @@ if(INFERNO_CUDA)
     # "90a" alone would also embed PTX; "-real" asks for -gencode=arch=compute_90a,code=sm_90a, machine code only.
     list(TRANSFORM INFERNO_CUDA_ARCHITECTURES APPEND "-real" OUTPUT_VARIABLE CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_COMPILER ${NVCC})
-    # CUDA::cudart_static is linked by name below: CMake's own way also asks for cudadevrt, which nobody here uses.
+    # CUDA::cudart_static is linked by name below: CMake's target also links cudadevrt, which is not used here.
     set(CMAKE_CUDA_RUNTIME_LIBRARY None)
     if(CCACHE)
       set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})

@@ -7,10 +7,10 @@ Commands. Fenced blocks marked `console` in README.md, CONTRIBUTING.md, SECURITY
     $ inferno inspect tests/data/nothing  # exit 3    must end with exit code 3
     $ ./dev test                                   must be a command that ./dev help lists
     anything else                                  is output: it must occur in that command's output, in order;
-                                                   … stands for any text, and alone on a line for any lines
+                                                   … matches any text, and alone on a line any lines
 
 Excerpts. A fenced block marked with a language and a file, such as ```cpp src/model/arch/qwen3.cpp, must occur in
-that file; a line with … alone stands for any lines.
+that file; a line with … alone matches any lines.
 
 Names. Links and their #anchors must lead somewhere, files named in `backticks` must exist, docs/commands.md must
 name every command and option, and the table and the picture of docs/tour.md must agree with src/ and check_layers.py.

@@ -45,7 +45,7 @@ def main():
         print(f"{program}: {problem}")
     if not problems:
         newest = ".".join(map(str, max(glibc_versions(symbols))))
-        print(f"{program}: runs wherever glibc {newest} or newer does")
+        print(f"{program}: runs on systems with glibc {newest} or newer")
     sys.exit(1 if problems else 0)
 
 

@@ -115,7 +115,7 @@ class Judge:
         right = together <= TOGETHER and ties <= 0.05 * len(own)
         self.results["ok"] &= right
         self.results.setdefault("together", {})[self.label] = {"relative_l2": together, "rows": len(own), "near_ties": ties}
-        print(f"{self.label}: {len(own)} rows together {together:.2e}, {ties} behind near ties, {agreeing} with the same best token"
+        print(f"{self.label}: {len(own)} rows together {together:.2e}, {ties} after near ties, {agreeing} with the same best token"
               f"  {'ok' if right else 'TOO FAR'}", flush=True)
 
 

@@ -36,7 +36,7 @@ STRETCH = 8 << 20  # bytes made at once
 
 
 def tensors_of(config):
-    """name: (dtype, shape, standard deviation); 0 stands for ones"""
+    """name: (dtype, shape, standard deviation); 0 means ones"""
     width, hidden, experts = config["hidden_size"], config["intermediate_size"], config["num_local_experts"]
     queries, keys = (config[key] * config["head_dim"] for key in ("num_attention_heads", "num_key_value_heads"))
     found = {"model.embed_tokens.weight": ("BF16", [config["vocab_size"], width], 1.0),

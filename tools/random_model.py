@@ -3,7 +3,7 @@
 Of a mixture of experts every token is sent to experts of its own by a wide margin: its embedding leans towards directions that
 the routers look for. Choices are spread evenly (or as unevenly as `skew` says), but rounding to bf16 changes none of them, so
 that results of two programs can be compared through 24 layers. With plain random routers one choice in twenty is a near tie,
-and behind 24 layers of those no two programs agree.
+and after 24 layers of such choices no two programs agree.
 """
 import concurrent.futures
 import json

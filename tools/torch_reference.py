@@ -29,7 +29,7 @@ def build(c, plain=None):
 
 @contextlib.contextmanager
 def in_float32(model):
-    """Every layer's weights become float32 while it runs, and no longer: all of them at once would not fit."""
+    """The weights of a layer are float32 only while it runs, because the whole model would not fit."""
     kept, handles = {}, []
 
     def widen(module, _):
@@ -102,9 +102,9 @@ class Routers:
 
 @torch.no_grad()
 def last_rows(model, tokens, rows):
-    """Logits at `rows`, pairs of sequence and position; shorter sequences are filled up behind, where nobody looks."""
+    """Logits at `rows`, pairs of sequence and position; shorter sequences are padded at the end, and the padding is ignored."""
     longest = max(map(len, tokens))
-    others = [token for line in tokens for token in line]  # and not one of them all over: experts are counted there, too
+    others = [token for line in tokens for token in line]  # varied tokens, because the experts of padding are counted too
     ids = torch.tensor([line + others[-(longest - len(line)):] if len(line) < longest else line for line in tokens], device="cuda")
     hidden = model.model(input_ids=ids, use_cache=False).last_hidden_state
     return model.lm_head(hidden[[row[0] for row in rows], [row[1] for row in rows]]).float().cpu()
