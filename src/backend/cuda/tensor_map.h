@@ -1,4 +1,4 @@
-// Descriptions of tensors in device memory for Hopper's background copies (device/tensor_copy.cuh). They
+// Descriptions of tensors in device memory for Hopper's background copies (device/tma.cuh). They
 // travel in a kernel's arguments.
 #pragma once
 

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "backend/cuda/device/mma.cuh"
+#include "backend/cuda/device/ptx.cuh"
 
 namespace inferno::cuda {
 

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backend/cuda/device/mma.cuh"
+#include "backend/cuda/device/ptx.cuh"
 #include "backend/cuda/device/tiles.cuh"
 #include "tensor/format.h"
 
@@ -247,6 +247,26 @@ struct SplitQ6_K {
       const int top = static_cast<int>(high(row)[half * 32 + at % 32]) >> (at / 32 * 2) & 3;
       out[i] = scale * static_cast<float>((low | top << 4) - 32);
     }
+  }
+};
+
+// Of row g two neighbouring words, half a block, under one exponent; a run is eight columns, as bf16 pairs.
+struct RunsOfMxfp4 {
+  static constexpr WeightFormat format = WeightFormat::mxfp4;
+  static constexpr int runs = 2;
+  struct Piece {
+    uint2 words;
+    std::uint32_t scale;
+  };
+  __host__ __device__ static constexpr int element(int t, int run) { return 16 * t + 8 * run; }
+  __device__ static Piece load(const std::byte* chunk, int g, int t) {
+    return {*reinterpret_cast<const uint2*>(chunk + tiles::run_mxfp4(g, 2 * t)),
+            scale_mxfp4(*reinterpret_cast<const std::uint8_t*>(chunk + tiles::exponent_mxfp4(g, t / 2)))};
+  }
+  __device__ static void decode(std::uint32_t (&out)[4], const Piece& piece, int run) {
+    spread_mxfp4(out, run == 0 ? piece.words.x : piece.words.y);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) out[i] = multiply_pairs(out[i], piece.scale);
   }
 };
 

@@ -1,7 +1,8 @@
 // Starting kernels so that each may begin while its predecessor still runs. Every kernel started here must
 // call wait_for_previous() before it touches anything that another kernel writes: the guarantee is transitive
-// only if all of them wait. Three read earlier and say why they may: read_choice_early() in stream_ring.cuh,
-// grouped.cuh what its plain products' groups are, and attention_decode.cu what was there before the step.
+// only if all of them wait. Three read earlier and say why they may: read_choice_early() in
+// stream_producer.cuh, grouped.cuh what its plain products' groups are, and attention_decode.cu what was
+// there before the step.
 #pragma once
 
 #include <cuda_runtime.h>

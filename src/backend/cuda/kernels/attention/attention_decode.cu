@@ -7,8 +7,6 @@
 #include <bit>
 
 #include "backend/cuda/kernels/attention/attention_decode.cuh"
-#include "backend/cuda/kernels/attention/attention_join.cuh"
-#include "backend/cuda/kernels/attention/attention_rotate.cuh"
 #include "backend/cuda/kernels/launch.cuh"
 
 namespace inferno::cuda {

@@ -1,8 +1,8 @@
 // The pieces of attention_hopper.cu: shared memory, the warp group that copies, and the running softmax.
 #pragma once
 
-#include "backend/cuda/device/exp2.cuh"
-#include "backend/cuda/device/tensor_copy.cuh"
+#include "backend/cuda/device/ptx.cuh"
+#include "backend/cuda/device/tma.cuh"
 #include "backend/cuda/device/wgmma.cuh"
 #include "backend/cuda/kernels/attention/attention_queries.cuh"
 

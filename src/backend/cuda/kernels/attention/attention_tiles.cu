@@ -4,7 +4,7 @@
 // as in gemm.cu, their chunks of 16 bytes exchanged by the row's number.
 #include <limits>
 
-#include "backend/cuda/device/mma.cuh"
+#include "backend/cuda/device/ptx.cuh"
 #include "backend/cuda/kernels/attention/attention.h"
 #include "backend/cuda/kernels/attention/attention_queries.cuh"
 #include "backend/cuda/kernels/launch.cuh"

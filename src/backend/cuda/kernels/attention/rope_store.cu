@@ -1,7 +1,7 @@
 // rotate_and_store: a warp for each head of each row, those of V included: bound by latency, so nothing
 // waits. Whole heads of 64 and 128 dimensions, what prompts mostly have, go four dimensions at a time.
 #include "backend/cuda/device/elements.cuh"
-#include "backend/cuda/device/mma.cuh"
+#include "backend/cuda/device/ptx.cuh"
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/kernels/attention/attention.h"
 #include "backend/cuda/kernels/launch.cuh"

@@ -2,7 +2,7 @@
 // memory: every element is read once, kept in a register and written once, four neighbours at a time where
 // rows allow. What is added may be a mixture's rows.
 #include "backend/cuda/device/elements.cuh"
-#include "backend/cuda/device/mma.cuh"
+#include "backend/cuda/device/ptx.cuh"
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/kernels/elementwise/elementwise.h"
 #include "backend/cuda/kernels/experts/experts.h"

@@ -2,12 +2,12 @@
 // ring: the threads that copy and the warp groups that decode and multiply.
 #pragma once
 
+#include "backend/cuda/device/activation.cuh"
 #include "backend/cuda/device/elements.cuh"
-#include "backend/cuda/device/tensor_copy.cuh"
+#include "backend/cuda/device/layouts.cuh"
+#include "backend/cuda/device/tma.cuh"
 #include "backend/cuda/device/wgmma.cuh"
 #include "backend/cuda/kernels/experts/experts.h"
-#include "backend/cuda/kernels/linear/gate.cuh"
-#include "backend/cuda/kernels/linear/mxfp4_run.cuh"
 
 namespace inferno::cuda::coded {
 

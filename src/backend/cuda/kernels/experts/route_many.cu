@@ -8,7 +8,7 @@
 #include <cuda_fp16.h>
 
 #include "backend/cuda/device/elements.cuh"
-#include "backend/cuda/device/mma.cuh"
+#include "backend/cuda/device/ptx.cuh"
 #include "backend/cuda/device/tiles.cuh"
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/kernels/experts/choose.cuh"

@@ -4,7 +4,7 @@
 // cp.async; rows are 128 bytes there, their eight chunks of 16 bytes exchanged by the row's number, so that
 // the eight rows an ldmatrix reads lie in different banks.
 #include "backend/cuda/device/elements.cuh"
-#include "backend/cuda/device/mma.cuh"
+#include "backend/cuda/device/ptx.cuh"
 #include "backend/cuda/device/tiles.cuh"
 #include "backend/cuda/kernels/launch.cuh"
 #include "backend/cuda/kernels/linear/linear.h"

@@ -2,11 +2,11 @@
 // that multiply in turns.
 #pragma once
 
+#include "backend/cuda/device/activation.cuh"
 #include "backend/cuda/device/elements.cuh"
-#include "backend/cuda/device/tensor_copy.cuh"
 #include "backend/cuda/device/tiles.cuh"
+#include "backend/cuda/device/tma.cuh"
 #include "backend/cuda/device/wgmma.cuh"
-#include "backend/cuda/kernels/linear/gate.cuh"
 #include "backend/cuda/kernels/linear/linear.h"
 
 namespace inferno::cuda::hopper {

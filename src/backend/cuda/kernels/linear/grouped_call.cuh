@@ -1,9 +1,9 @@
 // What a grouped product is told, how it divides its shared memory, and which part of the work a block has.
 #pragma once
 
-#include "backend/cuda/device/bulk_copy.cuh"
 #include "backend/cuda/device/elements.cuh"
 #include "backend/cuda/device/tiles.cuh"
+#include "backend/cuda/device/tma.cuh"
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/kernels/experts/experts.h"
 

@@ -1,6 +1,6 @@
 // Codecs of grouped.cuh for mxfp4.
+#include "backend/cuda/device/layouts.cuh"
 #include "backend/cuda/kernels/linear/grouped.cuh"
-#include "backend/cuda/kernels/linear/mxfp4_run.cuh"
 
 namespace inferno::cuda {
 namespace {

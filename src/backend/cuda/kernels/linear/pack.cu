@@ -162,6 +162,25 @@ __global__ void __launch_bounds__(256) split_kernel(const Packing packing) {
   }
 }
 
+template <class Word>
+__global__ void __launch_bounds__(128)
+    place_kernel(Word* to, const Word* from, std::int64_t row_words, const RowRange rows) {
+  wait_for_previous();
+  for (std::int64_t row = blockIdx.x; row < rows.count; row += gridDim.x) {
+    Word* target = to + decoder_row(rows.first + row, rows.alternating) * row_words;
+    const Word* source = from + row * row_words;
+    for (std::int64_t i = threadIdx.x; i < row_words; i += blockDim.x) target[i] = source[i];
+  }
+}
+
+template <class Word>
+void place(const Queue& queue, std::byte* to, const std::byte* from, std::int64_t row_bytes,
+           const RowRange& rows) {
+  const dim3 grid(static_cast<unsigned>(std::min<std::int64_t>(rows.count, 4096)));
+  launch(queue, {.grid = grid, .threads = 128}, place_kernel<Word>, reinterpret_cast<Word*>(to),
+         reinterpret_cast<const Word*>(from), row_bytes / static_cast<std::int64_t>(sizeof(Word)), rows);
+}
+
 }  // namespace
 
 void pack_rows(const Queue& queue, std::byte* to, const std::byte* from, const WeightView& shape,
@@ -184,6 +203,14 @@ void pack_rows(const Queue& queue, std::byte* to, const std::byte* from, const W
   if (shape.format == WeightFormat::mxfp4) return pack_tiles<PackMxfp4>(queue, packing);
   if (shape.format == WeightFormat::q4_k) return pack_tiles<PackQ4_K>(queue, packing);
   pack_tiles<Pack16Bit>(queue, packing);
+}
+
+void place_rows(const Queue& queue, std::byte* to, const std::byte* from, std::int64_t row_bytes,
+                const RowRange& rows) {
+  if (rows.count == 0) return;
+  if (row_bytes % 16 == 0) return place<uint4>(queue, to, from, row_bytes, rows);
+  if (row_bytes % 2 == 0) return place<std::uint16_t>(queue, to, from, row_bytes, rows);
+  place<std::uint8_t>(queue, to, from, row_bytes, rows);
 }
 
 }  // namespace inferno::cuda

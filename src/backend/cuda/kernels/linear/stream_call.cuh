@@ -1,9 +1,9 @@
 // What a stream kernel is told, and how it divides its shared memory.
 #pragma once
 
-#include "backend/cuda/device/bulk_copy.cuh"
 #include "backend/cuda/device/elements.cuh"
 #include "backend/cuda/device/tiles.cuh"
+#include "backend/cuda/device/tma.cuh"
 #include "backend/cuda/kernels/linear/stream.h"
 
 namespace inferno::cuda {
@@ -171,5 +171,13 @@ __device__ inline void ring_is_ready(bool waits) {
 // For the warps that write results; gated ones have so few rows.
 constexpr int stream_writers = 64;
 static_assert(stream_batch * tiles::tile_rows <= stream_writers);
+
+// Router logits are added up as integers, 2^-28 each: in any order the sum is the same, so that all blocks of
+// a kernel may add theirs to one number. What would not fit is cut off.
+constexpr float route_unit = 268435456.0f, route_most = 36028797018963968.0f;
+__device__ inline void add_to_logit(std::int64_t* sum, float value) {
+  const long long units = __float2ll_rn(fminf(fmaxf(value * route_unit, -route_most), route_most));
+  atomicAdd(reinterpret_cast<unsigned long long*>(sum), static_cast<unsigned long long>(units));
+}
 
 }  // namespace inferno::cuda

@@ -2,7 +2,7 @@
 #include <type_traits>
 
 #include "backend/cuda/device/layouts.cuh"
-#include "backend/cuda/kernels/linear/stream.cuh"
+#include "backend/cuda/kernels/linear/stream_kernel.cuh"
 
 namespace inferno::cuda {
 namespace {

@@ -4,7 +4,7 @@
 // are added up as integers: in any order the sum is the same.
 #pragma once
 
-#include "backend/cuda/kernels/sample/sample_row.cuh"
+#include "backend/cuda/kernels/sample/sample_cluster.cuh"
 #include "base/counter_random.h"
 
 namespace inferno::cuda {

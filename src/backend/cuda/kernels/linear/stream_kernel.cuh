@@ -10,9 +10,8 @@
 #pragma once
 
 #include "backend/cuda/kernels/launch.cuh"
-#include "backend/cuda/kernels/linear/stream_result.cuh"
-#include "backend/cuda/kernels/linear/stream_ring.cuh"
-#include "backend/cuda/kernels/linear/stream_route.cuh"
+#include "backend/cuda/kernels/linear/stream_epilogue.cuh"
+#include "backend/cuda/kernels/linear/stream_producer.cuh"
 
 namespace inferno::cuda {
 

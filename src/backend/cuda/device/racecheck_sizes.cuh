@@ -7,4 +7,6 @@ namespace inferno::cuda {
 
 constexpr int warp_arrivals = 1;
 
+constexpr int sample_threads = 1024, sample_most_blocks = 8;
+
 }  // namespace inferno::cuda

@@ -73,4 +73,10 @@ __device__ inline float high_of(std::uint32_t pair) {
   return __uint_as_float(pair & 0xFFFF0000u);
 }
 
+__device__ inline float exp2_of(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 }  // namespace inferno::cuda

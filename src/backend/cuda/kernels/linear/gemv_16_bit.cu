@@ -1,4 +1,4 @@
-// Codec of gemv.cuh for f16.
+// Codec of gemv.cuh for bf16.
 #include <cuda_fp16.h>
 
 #include "backend/cuda/kernels/linear/gemv.cuh"
@@ -6,7 +6,27 @@
 namespace inferno::cuda {
 namespace {
 
-struct Codec {
+// Half a chunk: four lanes take 32 neighbouring columns of a row, 64 bytes.
+struct CodecBf16 {
+  static constexpr bool has_tiles = true;
+  static constexpr int runs = 1, step = 32, ahead = 4, half_chunk = 512;
+  struct Piece {
+    uint4 words = {};
+  };
+  __device__ static int element(int part, int) { return 8 * part; }
+  __device__ static Piece load(const std::byte* tile, const Place& at) {
+    return {
+        load_once(tile + std::int64_t{at.base / step} * half_chunk + tiles::run_16_bit(at.group, at.part))};
+  }
+  __device__ static void decode(std::uint32_t (&out)[4], const Piece& piece, int, int, int) {
+    out[0] = piece.words.x;
+    out[1] = piece.words.y;
+    out[2] = piece.words.z;
+    out[3] = piece.words.w;
+  }
+};
+
+struct CodecF16 {
   static constexpr bool has_tiles = true;
   static constexpr int runs = 1, step = 32, ahead = 4, half_chunk = 512;
   struct Piece {
@@ -31,8 +51,12 @@ struct Codec {
 
 }  // namespace
 
+void gemv_bf16(const Queue& queue, const GemvCall& call, GemvMode mode, int count) {
+  start_gemv<CodecBf16>(queue, call, mode, count);
+}
+
 void gemv_f16(const Queue& queue, const GemvCall& call, GemvMode mode, int count) {
-  start_gemv<Codec>(queue, call, mode, count);
+  start_gemv<CodecF16>(queue, call, mode, count);
 }
 
 }  // namespace inferno::cuda

@@ -1,5 +1,5 @@
 // Codecs of stream.cuh for bf16 and f16.
-#include "backend/cuda/kernels/linear/stream.cuh"
+#include "backend/cuda/kernels/linear/stream_kernel.cuh"
 
 namespace inferno::cuda {
 namespace {

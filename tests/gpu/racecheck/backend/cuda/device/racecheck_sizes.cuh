@@ -5,4 +5,6 @@ namespace inferno::cuda {
 
 constexpr int warp_arrivals = 32;
 
+constexpr int sample_threads = 128, sample_most_blocks = 4;
+
 }  // namespace inferno::cuda

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <optional>
 
-#include "backend/cuda/kernels/linear/stream.cuh"
+#include "backend/cuda/kernels/linear/stream_kernel.cuh"
 
 namespace inferno::cuda {
 namespace {

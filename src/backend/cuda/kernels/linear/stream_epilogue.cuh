@@ -4,7 +4,7 @@
 
 #include "backend/cuda/device/activation.cuh"
 #include "backend/cuda/device/warp.cuh"
-#include "backend/cuda/kernels/linear/stream_route.cuh"
+#include "backend/cuda/kernels/linear/stream_call.cuh"
 
 namespace inferno::cuda {
 
