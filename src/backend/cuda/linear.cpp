@@ -21,7 +21,7 @@ enum class Few { none, gemv, grouped };
 
 // Elsewhere than on Hopper shared memory is smaller, and what is faster there has not been measured.
 int min_grouped(const Queue& queue) {
-  return queue.warp_groups ? 2 : gemv_most_tokens + 1;
+  return queue.warp_groups ? 2 : gemv_max_tokens + 1;
 }
 
 // gemm takes more than a group's tokens of a bf16 matrix with rows for every multiprocessor: it reads tokens
@@ -87,7 +87,7 @@ void Products::linear(Matrix out, const NormedRows& rows, const Linear& weights)
     const Few few = few_for(queue_, weight, out, in);
     const bool multiplies = narrow && weight.cols % 8 == 0 && out.rows > generic_tokens;
     const bool joins = few != Few::none || (multiplies && is_decoded(weight));
-    while (joins && end < parts.size() && end - first < gemv_most_parts && same_kind(parts[end], weight)) {
+    while (joins && end < parts.size() && end - first < gemv_max_parts && same_kind(parts[end], weight)) {
       columns += parts[end++].rows;
     }
     const auto group = std::span(parts).subspan(first, end - first);
@@ -117,7 +117,7 @@ void Products::linear_activated(Matrix out, Matrix wide, const NormedRows& rows,
   const WeightFormat format = parts.front().format;
   const bool shares = (format == WeightFormat::q4_k || format == WeightFormat::mxfp4) &&
                       few_for(queue_, parts.front(), wide, in) == Few::grouped;
-  const bool fits = in.dtype == DType::bf16 && out.rows <= gemv_most_tokens && out.rows > 0 &&
+  const bool fits = in.dtype == DType::bf16 && out.rows <= gemv_max_tokens && out.rows > 0 &&
                     activation.gated && !shares && gemv_takes_gated(parts, out.cols);
   if (fits && single_.takes(in, parts.front())) {
     stream_gated(queue_, parts, out, stream_input(rows), bias_of(weights), activation);

@@ -21,8 +21,8 @@ SingleToken::Room SingleToken::room() {
     Room out = {};
     out.squares = parts.take<float>(max_blocks);
     out.router_sums = parts.take<std::int64_t>(stream_most_experts);
-    out.shares = parts.take<float>(stream_most_active);
-    out.chosen = parts.take<std::int32_t>(stream_most_active);
+    out.shares = parts.take<float>(stream_max_active);
+    out.chosen = parts.take<std::int32_t>(stream_max_active);
     return out;
   };
   Parts measure(nullptr);
@@ -90,7 +90,7 @@ std::optional<NormedRows> SingleToken::mix_experts_add_norm(const AfterBranch& t
                                                             const MoeWeights& weights) {
   const std::size_t count = weights.gate_up.parts.size();
   if (in.router() == nullptr || in.router() != weights.router.parts.front()) return std::nullopt;
-  if (!spec.activation.gated || count > 2 || spec.active > stream_most_active) return std::nullopt;
+  if (!spec.activation.gated || count > 2 || spec.active > stream_max_active) return std::nullopt;
   std::array<WeightView, 2> up = {view(*weights.gate_up.parts.front()), view(*weights.gate_up.parts.back())};
   const bool fits = same_kind(up[0], up[1]) && has_stream(queue_, up[0], 1) &&
                     up[0].rows * static_cast<int>(count) == 2 * spec.hidden &&

@@ -57,14 +57,14 @@ struct Stored {
 // A word of eight MXFP4 codes, each half of it four: the signs of codes 0, 2, 3 and 1 at bits 15 to 12, then
 // the magnitudes of codes 0 to 3, three bits each. Magnitudes are where f16 has the end of its exponent and
 // the start of its mantissa after one shift: f16 pairs of value * 2^-14, in order.
-__device__ inline void spread_mxfp4_f16(std::uint32_t (&out)[4], std::uint32_t word) {
+__device__ inline void unpack_mxfp4_f16(std::uint32_t (&out)[4], std::uint32_t word) {
   out[0] = word & 0x8E008E00u;
   out[1] = (word << 3) & 0x8E008E00u;
   out[2] = ((word << 6) & 0x0E000E00u) | ((word << 1) & 0x80008000u);
   out[3] = ((word << 9) & 0x0E000E00u) | ((word << 2) & 0x80008000u);
 }
 // bf16 pairs of value * 2^-126.
-__device__ inline void spread_mxfp4(std::uint32_t (&out)[4], std::uint32_t word) {
+__device__ inline void unpack_mxfp4_bf16(std::uint32_t (&out)[4], std::uint32_t word) {
   out[0] = ((word >> 3) & 0x01C001C0u) | (word & 0x80008000u);
   out[1] = (word & 0x01C001C0u) | ((word << 3) & 0x80008000u);
   out[2] = ((word << 3) & 0x01C001C0u) | ((word << 1) & 0x80008000u);
@@ -72,7 +72,7 @@ __device__ inline void spread_mxfp4(std::uint32_t (&out)[4], std::uint32_t word)
 }
 
 // The inverse, for packing: where code number `place` (0 to 7) of a word goes.
-__device__ inline std::uint32_t place_mxfp4(std::uint32_t code, int place) {
+__device__ inline std::uint32_t pack_mxfp4_code(std::uint32_t code, int place) {
   const std::uint32_t magnitude = code & 7u, sign = code >> 3;
   const int pair = place / 2, half = place % 2 * 16;
   const int sign_bit = pair == 0 ? 15 : pair == 1 ? 12 : pair == 2 ? 14 : 13;
@@ -86,22 +86,22 @@ __device__ inline std::uint32_t scale_mxfp4(std::uint32_t exponent) {
 }
 
 // a * b + c of each half, rounded once.
-__device__ inline std::uint32_t fused(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+__device__ inline std::uint32_t fma_bf16x2(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
   std::uint32_t out;
   asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(out) : "r"(a), "r"(b), "r"(c));
   return out;
 }
 
 // Unlike the usual product this keeps numbers below the normal range.
-__device__ inline std::uint32_t multiply_pairs(std::uint32_t a, std::uint32_t b) {
-  return fused(a, b, 0x80008000u);  // minus zero leaves the sign of a product of zero
+__device__ inline std::uint32_t mul_bf16x2(std::uint32_t a, std::uint32_t b) {
+  return fma_bf16x2(a, b, 0x80008000u);  // minus zero leaves the sign of a product of zero
 }
 
 // A Q4_K group's step and what is taken off: KScales::scale and offset, without indexing memory.
-struct StepAndOffset {
+struct ScaleAndMin {
   float step, offset;
 };
-__device__ inline StepAndOffset scales_k(const uint4& head, int group) {
+__device__ inline ScaleAndMin scales_k(const uint4& head, int group) {
   const int shift = 8 * (group % 4);
   const std::uint32_t a = head.y >> shift, b = head.z >> shift, c = head.w >> shift;
   const std::uint32_t scale = group < 4 ? a & 63u : (c & 15u) | (a >> 2 & 48u);
@@ -117,8 +117,8 @@ __device__ inline float byte_value(std::uint32_t word, unsigned i, float scale, 
 }
 __device__ inline void byte_values(std::uint32_t& low, std::uint32_t& high, std::uint32_t word, float scale,
                                    float offset) {
-  low = packed(byte_value(word, 0, scale, offset), byte_value(word, 1, scale, offset));
-  high = packed(byte_value(word, 2, scale, offset), byte_value(word, 3, scale, offset));
+  low = pack_bf16x2(byte_value(word, 0, scale, offset), byte_value(word, 1, scale, offset));
+  high = pack_bf16x2(byte_value(word, 2, scale, offset), byte_value(word, 3, scale, offset));
 }
 
 // Signed bytes of a word as scale * byte, in bf16 pairs. A byte in the middle of the mantissa of 2^15 is
@@ -131,13 +131,14 @@ __device__ inline void signed_byte_values(std::uint32_t& low, std::uint32_t& hig
                                           float scale) {
   const std::uint32_t turned = word ^ 0x80808080u;
   const float excess = -(32768.0f + 128.0f) * scale;
-  low = packed(signed_byte_value(turned, 0, scale, excess), signed_byte_value(turned, 1, scale, excess));
-  high = packed(signed_byte_value(turned, 2, scale, excess), signed_byte_value(turned, 3, scale, excess));
+  low = pack_bf16x2(signed_byte_value(turned, 0, scale, excess), signed_byte_value(turned, 1, scale, excess));
+  high =
+      pack_bf16x2(signed_byte_value(turned, 2, scale, excess), signed_byte_value(turned, 3, scale, excess));
 }
 
 // Codes of one Q4_K or Q5_K group, four to a word: their values as bf16 pairs.
 __device__ inline void grouped_byte_values(std::uint32_t (&out)[4], std::uint32_t first, std::uint32_t second,
-                                           const StepAndOffset& scales) {
+                                           const ScaleAndMin& scales) {
   const float offset = fmaf(-128.0f, scales.step, -scales.offset);  // see byte_value()
   byte_values(out[0], out[1], first, scales.step, offset);
   byte_values(out[2], out[3], second, scales.step, offset);
@@ -182,12 +183,12 @@ struct ChunkMxfp4 {
   static constexpr WeightFormat format = WeightFormat::mxfp4;
   __device__ static void decode(float (&out)[8], const std::byte* chunk, int g, int octet) {
     std::uint32_t pairs[4];
-    spread_mxfp4(pairs, *reinterpret_cast<const std::uint32_t*>(chunk + tiles::run_mxfp4(g, octet)));
+    unpack_mxfp4_bf16(pairs, *reinterpret_cast<const std::uint32_t*>(chunk + tiles::run_mxfp4(g, octet)));
     const std::uint32_t scale =
         scale_mxfp4(static_cast<std::uint32_t>(chunk[tiles::exponent_mxfp4(g, octet / 4)]));
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const std::uint32_t pair = multiply_pairs(pairs[i], scale);
+      const std::uint32_t pair = mul_bf16x2(pairs[i], scale);
       out[2 * i] = low_of(pair);
       out[2 * i + 1] = high_of(pair);
     }
@@ -199,7 +200,7 @@ struct ChunkQ4_K {
   __device__ static void decode(float (&out)[8], const std::byte* chunk, int g, int octet) {
     const uint4 head = *reinterpret_cast<const uint4*>(chunk + tiles::head_q4_k(g));
     const uint2 words = *reinterpret_cast<const uint2*>(chunk + tiles::run_q4_k(g, octet));
-    const StepAndOffset scales = scales_k(head, octet / 4);
+    const ScaleAndMin scales = scales_k(head, octet / 4);
     const int half = octet / 4 % 2 * 4;
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
@@ -251,22 +252,22 @@ struct SplitQ6_K {
 };
 
 // Of row g two neighbouring words, half a block, under one exponent; a run is eight columns, as bf16 pairs.
-struct RunsOfMxfp4 {
+struct Mxfp4Fragments {
   static constexpr WeightFormat format = WeightFormat::mxfp4;
   static constexpr int runs = 2;
-  struct Piece {
+  struct Fragment {
     uint2 words;
     std::uint32_t scale;
   };
   __host__ __device__ static constexpr int element(int t, int run) { return 16 * t + 8 * run; }
-  __device__ static Piece load(const std::byte* chunk, int g, int t) {
+  __device__ static Fragment load(const std::byte* chunk, int g, int t) {
     return {*reinterpret_cast<const uint2*>(chunk + tiles::run_mxfp4(g, 2 * t)),
             scale_mxfp4(*reinterpret_cast<const std::uint8_t*>(chunk + tiles::exponent_mxfp4(g, t / 2)))};
   }
-  __device__ static void decode(std::uint32_t (&out)[4], const Piece& piece, int run) {
-    spread_mxfp4(out, run == 0 ? piece.words.x : piece.words.y);
+  __device__ static void decode(std::uint32_t (&out)[4], const Fragment& fragment, int run) {
+    unpack_mxfp4_bf16(out, run == 0 ? fragment.words.x : fragment.words.y);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) out[i] = multiply_pairs(out[i], piece.scale);
+    for (int i = 0; i < 4; ++i) out[i] = mul_bf16x2(out[i], fragment.scale);
   }
 };
 

@@ -20,13 +20,13 @@ __device__ inline float warp_max(float value) {
 }
 
 // `room` holds one float for each of the block's warps (at most 32). Every thread gets the sum.
-__device__ inline float block_sum(float value, float* room) {
+__device__ inline float block_sum(float value, float* smem) {
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = (blockDim.x + 31) / 32;
   value = warp_sum(value);
   __syncthreads();  // whoever read the room before is done
-  if (lane == 0) room[warp] = value;
+  if (lane == 0) smem[warp] = value;
   __syncthreads();
-  return warp_sum(lane < warps ? room[lane] : 0.0f);
+  return warp_sum(lane < warps ? smem[lane] : 0.0f);
 }
 
 }  // namespace inferno::cuda

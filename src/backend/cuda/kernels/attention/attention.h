@@ -17,7 +17,7 @@ struct AttendScratch {
   std::uint32_t* tickets = nullptr;  // one for each row and group, all zero before and after
   std::int64_t partial_floats = 0, ticket_count = 0;
 };
-constexpr int attend_most_splits = 32;
+constexpr int attend_max_splits = 32;
 void attend_rows(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall& call,
                  const AttendScratch& scratch);
 // One new token for each sequence, its rotation included: only what takes_decode() accepts. Where

@@ -25,7 +25,7 @@ struct DecodeState {
 
   // There are eight heads and sixteen rows. The others hold the same heads' other elements, so that a chunk's
   // queries are four registers in order, with nothing to fill: two products, half of each is of use.
-  __device__ static void score(float (&scores)[tiles][4], const DecodeStep<Dim>& step,
+  __device__ static void score(float (&scores)[tiles][4], const KeyValueStep<Dim>& step,
                                const uint4 (&queries)[Dim / 32]) {
 #pragma unroll
     for (int i = 0; i < 2 * tiles; ++i) {
@@ -33,8 +33,8 @@ struct DecodeState {
 #pragma unroll
       for (int c = 0; c < Dim / 32; ++c) {
         const uint4 &q = queries[c], &k = step.keys[i][c];
-        multiply_add(low, q.x, q.z, q.y, q.w, k.x, k.y);
-        multiply_add(high, q.x, q.z, q.y, q.w, k.z, k.w);
+        mma_bf16(low, q.x, q.z, q.y, q.w, k.x, k.y);
+        mma_bf16(high, q.x, q.z, q.y, q.w, k.z, k.w);
       }
       scores[i / 2][i % 2 * 2] = low[0] + high[2];
       scores[i / 2][i % 2 * 2 + 1] = low[1] + high[3];
@@ -42,35 +42,35 @@ struct DecodeState {
   }
   // Scores become weights. `there`: how many of the step's positions exist. What was summed is to be
   // multiplied by the result.
-  __device__ float weigh(float (&scores)[tiles][4], float scale, int there, int lane) {
-    float most = top;
+  __device__ float softmax(float (&scores)[tiles][4], float scale, int there, int lane) {
+    float largest = top;
 #pragma unroll
     for (int j = 0; j < tiles; ++j) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const int place = 16 * j + i / 2 * 8 + 2 * (lane % 4) + i % 2;
-        scores[j][i] = place < there ? scores[j][i] * scale : -INFINITY;
-        most = fmaxf(most, scores[j][i]);
+        const int position = 16 * j + i / 2 * 8 + 2 * (lane % 4) + i % 2;
+        scores[j][i] = position < there ? scores[j][i] * scale : -INFINITY;
+        largest = fmaxf(largest, scores[j][i]);
       }
     }
-    most = fmaxf(most, __shfl_xor_sync(full_warp, most, 1));
-    most = fmaxf(most, __shfl_xor_sync(full_warp, most, 2));
-    const float shrink = exp2_of(top - most);
-    top = most;
-    sum *= shrink;
+    largest = fmaxf(largest, __shfl_xor_sync(full_warp, largest, 1));
+    largest = fmaxf(largest, __shfl_xor_sync(full_warp, largest, 2));
+    const float rescale = exp2_of(top - largest);
+    top = largest;
+    sum *= rescale;
 #pragma unroll
     for (int j = 0; j < tiles; ++j) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        scores[j][i] = exp2_of(scores[j][i] - most);
+        scores[j][i] = exp2_of(scores[j][i] - largest);
         sum += scores[j][i];
       }
     }
-    return shrink;
+    return rescale;
   }
-  __device__ void shrink_sums(float shrink, int lane) {
-    const float even = __shfl_sync(full_warp, shrink, lane % 4 * 8);
-    const float odd = __shfl_sync(full_warp, shrink, lane % 4 * 8 + 4);
+  __device__ void rescale_sums(float rescale, int lane) {
+    const float even = __shfl_sync(full_warp, rescale, lane % 4 * 8);
+    const float odd = __shfl_sync(full_warp, rescale, lane % 4 * 8 + 4);
 #pragma unroll
     for (int m = 0; m < Dim / 16; ++m) {
       out[m][0] *= even, out[m][1] *= odd;
@@ -80,104 +80,103 @@ struct DecodeState {
   __device__ void add(const float (&weights)[tiles][4], __nv_bfloat16* values, int lane) {
 #pragma unroll
     for (int j = 0; j < tiles; ++j) {
-      const std::uint32_t low = packed(weights[j][0], weights[j][1]);
-      const std::uint32_t high = packed(weights[j][2], weights[j][3]);
+      const std::uint32_t low = pack_bf16x2(weights[j][0], weights[j][1]);
+      const std::uint32_t high = pack_bf16x2(weights[j][2], weights[j][3]);
 #pragma unroll
       for (int m = 0; m < Dim / 16; ++m) {
         std::uint32_t v[4];  // dimensions 0 to 7 and 8 to 15, positions 0 to 7 and 8 to 15
-        load_matrices_transposed(
-            v, value_chunk<Dim>(values, 16 * j + lane % 8 + lane / 16 * 8, 2 * m + lane / 8 % 2));
-        multiply_add(out[m], v[0], v[1], v[2], v[3], low, high);
+        ldmatrix_trans(v, value_chunk<Dim>(values, 16 * j + lane % 8 + lane / 16 * 8, 2 * m + lane / 8 % 2));
+        mma_bf16(out[m], v[0], v[1], v[2], v[3], low, high);
       }
     }
   }
-  __device__ void leave(DecodeRoom<Dim>& room, int warp, int lane) {
+  __device__ void store(DecodeSmem<Dim>& smem, int warp, int lane) {
     sum += __shfl_xor_sync(full_warp, sum, 1);
     sum += __shfl_xor_sync(full_warp, sum, 2);
-    if (lane % 4 == 0) room.tops[warp][lane / 4] = {top, sum};
-    wait_for_copies<0>();  // even a warp without positions has asked for zeros
-    __syncwarp();          // results take the place of values
+    if (lane % 4 == 0) smem.tops[warp][lane / 4] = {top, sum};
+    cp_async_wait_group<0>();  // even a warp without positions has asked for zeros
+    __syncwarp();              // results take the place of values
 #pragma unroll
     for (int m = 0; m < Dim / 16; ++m) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int head = lane % 4 * 2 + i % 2, d = 16 * m + i / 2 * 8 + lane / 4;
-        *result_at<Dim>(room.of_warp[warp].results, head, d) = out[m][i];
+        *result_at<Dim>(smem.per_warp[warp].results, head, d) = out[m][i];
       }
     }
   }
 };
 
 template <int Dim>
-__device__ void attend_warp(const DecodeCall& call, const DecodePlace& at, DecodeRoom<Dim>& room,
-                            DecodeStep<Dim>& step, const uint4 (&queries)[Dim / 32]) {
+__device__ void attend_warp(const DecodeCall& call, const DecodeWork& at, DecodeSmem<Dim>& smem,
+                            KeyValueStep<Dim>& step, const uint4 (&queries)[Dim / 32]) {
   constexpr int pass = DecodeShape<Dim>::pass;
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  __nv_bfloat16* values = room.of_warp[warp].values;
+  __nv_bfloat16* values = smem.per_warp[warp].values;
   DecodeState<Dim> state;
   const int begin = at.begin + warp * DecodeShape<Dim>::step;
   for (int first = begin; first < at.end; first += pass) {
     const bool another = first + pass < at.end;
     int lane = static_cast<int>(threadIdx.x) % 32;
     asm volatile("" : "+r"(lane));  // addresses are made anew: all of them would not fit into registers
-    step.insert_key(at, room, first, lane);
+    step.insert_key(at, smem, first, lane);
     float weights[DecodeState<Dim>::tiles][4];
     state.score(weights, step, queries);
     if (another) {
       step.find(call, at, first + pass, lane);
       step.fetch_keys(call, at, lane);
     }
-    const float shrink = state.weigh(weights, call.scale, at.end - first, lane);
-    if (first != begin) state.shrink_sums(shrink, lane);
-    wait_for_copies<0>();
+    const float rescale = state.softmax(weights, call.scale, at.end - first, lane);
+    if (first != begin) state.rescale_sums(rescale, lane);
+    cp_async_wait_group<0>();
     __syncwarp();
-    step.insert_value(at, room, first, values, lane);
+    step.insert_value(at, smem, first, values, lane);
     state.add(weights, values, lane);
     if (another) {
       __syncwarp();
       step.fetch_values(call, at, values, lane);
     }
   }
-  state.leave(room, warp, static_cast<int>(threadIdx.x) % 32);
+  state.store(smem, warp, static_cast<int>(threadIdx.x) % 32);
 }
 
 template <int Dim, bool clusters>
 __global__ void __launch_bounds__(32 * warps, 4) decode_kernel(const __grid_constant__ DecodeCall call) {
-  __shared__ __align__(16) DecodeRoom<Dim> room;
+  __shared__ __align__(16) DecodeSmem<Dim> smem;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
   let_next_start();
   if (clusters && call.splits > 1) cluster_arrive();  // waited for before anything is sent
   // Positions and tables were sent, and older keys and values written, before the step's first kernel, which
   // waited for them before it let another start.
-  const DecodePlace at = place_of<Dim>(call);
+  const DecodeWork at = work_of<Dim>(call);
   if (at.idle()) {
     if (clusters && call.splits > 1) cluster_wait();
     return;  // without waiting: those who work do, so this kernel ends after the one before it all the same
   }
-  if (thread == 0) room.place = at;
+  if (thread == 0) smem.work = at;
   const int begin = at.begin + warp * DecodeShape<Dim>::step;
-  DecodeStep<Dim> step;
-  fetch_angles<Dim>(call, at, room);
+  KeyValueStep<Dim> step;
+  fetch_angles<Dim>(call, at, smem);
   step.find(call, at, begin, lane);
   step.fetch_keys(call, at, lane);
-  step.fetch_values(call, at, room.of_warp[warp].values, lane);
+  step.fetch_values(call, at, smem.per_warp[warp].values, lane);
   const float sink = sink_of<Dim>(call, at, thread);
   wait_for_previous();
   uint4 queries[Dim / 32];
-  read_queries<Dim>(queries, call, at, room);
-  attend_warp<Dim>(call, at, room, step, queries);
+  read_queries<Dim>(queries, call, at, smem);
+  attend_warp<Dim>(call, at, smem, step, queries);
   if (clusters && call.splits > 1) cluster_wait();
   __syncthreads();
-  const DecodePlace& place = room.place;
-  if (place.splits * place.clusters == 1) return write_alone<Dim>(call, place, room, sink);
+  const DecodeWork& work = smem.work;
+  if (work.splits * work.clusters == 1) return write_single_block<Dim>(call, work, smem, sink);
   if constexpr (clusters) {
-    write_in_cluster<Dim>(call, place, room, sink);
+    write_in_cluster<Dim>(call, work, smem, sink);
   } else {
-    write_if_last<Dim>(call, place, room);
+    write_from_last_block<Dim>(call, work, smem);
   }
 }
 
-struct Cut {
+struct SplitK {
   int splits = 1, clusters = 1;
 };
 
@@ -185,14 +184,15 @@ struct Cut {
 // before one block has a whole context to itself, or one before more than eight share it. Fixed for a shape
 // and a table's size, so that a recorded graph stays valid while sequences grow; blocks without a stretch end
 // at once.
-Cut cut_for(const Queue& queue, const AttentionCall& call, std::int64_t blocks, std::int64_t most) {
+SplitK split_for_decode(const Queue& queue, const AttentionCall& call, std::int64_t blocks,
+                        std::int64_t max_splits) {
   const std::int64_t capacity = std::int64_t{call.group.block_table.cols} * call.step.block_size;
   const std::int64_t longest =
       call.spec.window > 0 ? std::min<std::int64_t>(capacity, call.spec.window) : capacity;
   const int pass = call.spec.head_dim == 64 ? DecodeShape<64>::pass : DecodeShape<128>::pass;
   const std::int64_t processors = queue.multiprocessors;
-  Cut cut;
-  while (2 * cut.splits <= most && cut.splits * pass < longest &&
+  SplitK cut;
+  while (2 * cut.splits <= max_splits && cut.splits * pass < longest &&
          2 * cut.splits * blocks <= (cut.splits == 1  ? 4
                                      : cut.splits < 8 ? 2
                                                       : 1) *
@@ -221,7 +221,7 @@ void launch_decode(const Queue& queue, const DecodeCall& call, std::int64_t bloc
 // that streams weights runs, each has room for one block: then enough clusters must fit to fill most of the
 // device, or the last ones begin late.
 template <int Dim>
-bool runs_in_clusters(unsigned blocks, int multiprocessors, int shared_limit) {
+bool cluster_size_fits(unsigned blocks, int multiprocessors, int shared_limit) {
   cudaLaunchAttribute attribute = {};
   attribute.id = cudaLaunchAttributeClusterDimension;
   attribute.val.clusterDim = {.x = 1, .y = blocks, .z = 1};
@@ -250,8 +250,8 @@ bool runs_in_clusters(unsigned blocks, int multiprocessors, int shared_limit) {
 
 int max_decode_cluster(int multiprocessors, int shared_limit) {
   unsigned blocks = 1;
-  while (2 * blocks <= max_cluster && runs_in_clusters<64>(2 * blocks, multiprocessors, shared_limit) &&
-         runs_in_clusters<128>(2 * blocks, multiprocessors, shared_limit)) {
+  while (2 * blocks <= max_cluster && cluster_size_fits<64>(2 * blocks, multiprocessors, shared_limit) &&
+         cluster_size_fits<128>(2 * blocks, multiprocessors, shared_limit)) {
     blocks *= 2;
   }
   return static_cast<int>(blocks);
@@ -273,8 +273,8 @@ void attend_decode(const Queue& queue, Matrix out, Matrix qkv, Matrix rope_table
   const std::int64_t fits =
       blocks * max_cluster > scratch.ticket_count ? 1 : scratch.partial_floats / (blocks * part_floats);
   const bool in_clusters = queue.max_cluster > 1;
-  Cut cut = cut_for(queue, call, blocks,
-                    in_clusters ? queue.max_cluster : std::min<std::int64_t>(attend_most_splits, fits));
+  SplitK cut = split_for_decode(
+      queue, call, blocks, in_clusters ? queue.max_cluster : std::min<std::int64_t>(attend_max_splits, fits));
   cut.clusters = in_clusters ? static_cast<int>(std::clamp<std::int64_t>(fits, 1, cut.clusters)) : 1;
   const DecodeCall what = {.out = elements_of(out),
                            .qkv = floats_of(qkv),

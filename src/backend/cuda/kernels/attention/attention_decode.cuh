@@ -38,7 +38,7 @@ struct DecodeShape {
 };
 
 // Stretches: `splits` for each of `clusters` that have something to do.
-struct DecodePlace {
+struct DecodeWork {
   int row, kv_head, first_head, heads, chunk, splits, clusters, own, begin, end;
 
   __device__ static int split() { return static_cast<int>(blockIdx.y); }
@@ -48,30 +48,30 @@ struct DecodePlace {
 
 // What a block found for half the dimensions of a head: sums of values under weights of 2^(score - top).
 template <int Dim>
-struct Part {
+struct Partial {
   float values[Dim / 2];
   float top, sum, unused[2];
 };
 constexpr int parts = 2 * max_heads;
 
 template <int Dim>
-struct DecodeRoom {
-  union OfWarp {
+struct DecodeSmem {
+  union PerWarp {
     __nv_bfloat16 values[DecodeShape<Dim>::step * Dim];
     float results[max_heads * Dim];
   };
-  OfWarp of_warp[warps];
-  Part<Dim> received[parts];      // from the blocks of the cluster
+  PerWarp per_warp[warps];
+  Partial<Dim> received[parts];   // from the blocks of the cluster
   float2 tops[warps][max_heads];  // the largest score and the sum of weights
   __nv_bfloat16 new_key[Dim], new_value[Dim];
   float angles[Dim];
-  DecodePlace place;  // for the end: registers are short in between
+  DecodeWork work;  // for the end: registers are short in between
   bool last;
 };
 
 template <int Dim>
-__device__ DecodePlace place_of(const DecodeCall& call) {
-  DecodePlace at;
+__device__ DecodeWork work_of(const DecodeCall& call) {
+  DecodeWork at;
   const int groups = call.kv_heads * call.chunks, group = static_cast<int>(blockIdx.x) % groups;
   at.row = static_cast<int>(blockIdx.x) / groups;
   at.own = call.positions[at.row];
@@ -88,7 +88,7 @@ __device__ DecodePlace place_of(const DecodeCall& call) {
   at.splits = min(call.splits, 1 << (32 - __clz(passes - 1)));
   const bool is_long = passes > call.splits * (call.clusters > 2 ? 4 : 8);
   at.clusters = is_long ? min(call.clusters, passes / (2 * call.splits)) : 1;
-  const int stretches = at.splits * at.clusters, each = (count + stretches - 1) / stretches;
+  const int ranges = at.splits * at.clusters, each = (count + ranges - 1) / ranges;
   at.begin = first + (at.cluster() * at.splits + at.split()) * each;
   at.end = min(at.own + 1, at.begin + each);
   return at;
@@ -110,57 +110,57 @@ __device__ float* result_at(float* results, int head, int d) {
 // A warp's step of keys in registers as the tensor cores want them (lane (g, t): positions g, g + 8, ...),
 // and its values, on their way to shared memory. Positions that are not there, or are new, give zeros.
 template <int Dim>
-struct DecodeStep {
+struct KeyValueStep {
   static constexpr int rows = 2 * DecodeShape<Dim>::tiles, chunks = Dim / 32;
   uint4 keys[rows][chunks];
   std::int32_t at_row[rows];
   int old;  // how many of the warp's positions, from its first on, are in the cache
 
-  __device__ static std::int32_t row_of(const DecodeCall& call, const DecodePlace& at, int position) {
+  __device__ static std::int32_t row_of(const DecodeCall& call, const DecodeWork& at, int position) {
     const std::int32_t* table = call.block_table + std::int64_t{at.row} * call.table_cols;
     return (table[position >> call.block_shift] << call.block_shift) +
            (position & ((1 << call.block_shift) - 1));
   }
-  __device__ static const uint4* place_in(const __nv_bfloat16* cache, const DecodeCall& call, int kv_head,
-                                          std::int32_t row) {
+  __device__ static const uint4* row_in(const __nv_bfloat16* cache, const DecodeCall& call, int kv_head,
+                                        std::int32_t row) {
     return reinterpret_cast<const uint4*>(cache + kv_head * Dim + std::int64_t{row} * (call.kv_heads * Dim));
   }
 
-  __device__ void find(const DecodeCall& call, const DecodePlace& at, int first, int lane) {
+  __device__ void find(const DecodeCall& call, const DecodeWork& at, int first, int lane) {
     old = min(at.end, at.own) - first;
 #pragma unroll
     for (int i = 0; i < rows; ++i) at_row[i] = row_of(call, at, min(first + lane / 4 + 8 * i, at.own));
   }
-  __device__ void fetch_keys(const DecodeCall& call, const DecodePlace& at, int lane) {
+  __device__ void fetch_keys(const DecodeCall& call, const DecodeWork& at, int lane) {
 #pragma unroll
     for (int i = 0; i < rows; ++i) {
-      const uint4* from = place_in(call.keys, call, at.kv_head, at_row[i]) + lane % 4;
+      const uint4* from = row_in(call.keys, call, at.kv_head, at_row[i]) + lane % 4;
 #pragma unroll
       for (int c = 0; c < chunks; ++c) {
         keys[i][c] = lane / 4 + 8 * i < old ? from[4 * c] : make_uint4(0, 0, 0, 0);
       }
     }
   }
-  __device__ void fetch_values(const DecodeCall& call, const DecodePlace& at, __nv_bfloat16* values,
+  __device__ void fetch_values(const DecodeCall& call, const DecodeWork& at, __nv_bfloat16* values,
                                int lane) const {
 #pragma unroll
     for (int i = 0; i < rows; ++i) {
       const int row = lane / 4 + 8 * i;
-      const uint4* from = place_in(call.values, call, at.kv_head, at_row[i]) + lane % 4;
+      const uint4* from = row_in(call.values, call, at.kv_head, at_row[i]) + lane % 4;
 #pragma unroll
       for (int c = 0; c < chunks; ++c) {
-        copy_later(value_chunk<Dim>(values, row, 4 * c + lane % 4), from + 4 * c, row < old);
+        cp_async(value_chunk<Dim>(values, row, 4 * c + lane % 4), from + 4 * c, row < old);
       }
     }
-    close_copies();
+    cp_async_commit_group();
   }
   // The new position, if it is one of the warp's `step` from `first` on.
-  __device__ static bool has_new(const DecodePlace& at, int first) {
+  __device__ static bool has_new(const DecodeWork& at, int first) {
     return at.own - first < DecodeShape<Dim>::step && at.end == at.own + 1;
   }
-  __device__ void insert_key(const DecodePlace& at, const DecodeRoom<Dim>& room, int first, int lane) {
+  __device__ void insert_key(const DecodeWork& at, const DecodeSmem<Dim>& smem, int first, int lane) {
     if (!has_new(at, first)) return;
-    const auto* key = reinterpret_cast<const uint4*>(room.new_key);
+    const auto* key = reinterpret_cast<const uint4*>(smem.new_key);
 #pragma unroll
     for (int i = 0; i < rows; ++i) {
       if (lane / 4 + 8 * i != at.own - first) continue;
@@ -168,12 +168,12 @@ struct DecodeStep {
       for (int c = 0; c < chunks; ++c) keys[i][c] = key[4 * c + lane % 4];
     }
   }
-  __device__ static void insert_value(const DecodePlace& at, const DecodeRoom<Dim>& room, int first,
+  __device__ static void insert_value(const DecodeWork& at, const DecodeSmem<Dim>& smem, int first,
                                       __nv_bfloat16* values, int lane) {
     if (!has_new(at, first)) return;
     if (lane < Dim / 8) {
       *reinterpret_cast<uint4*>(value_chunk<Dim>(values, at.own - first, lane)) =
-          reinterpret_cast<const uint4*>(room.new_value)[lane];
+          reinterpret_cast<const uint4*>(smem.new_value)[lane];
     }
     __syncwarp();
   }
@@ -181,7 +181,7 @@ struct DecodeStep {
 
 // A lane's elements of one head: 8 t to 8 t + 7 of every 32. They lie in registers as they are in memory.
 template <int Dim>
-struct HeadPiece {
+struct HeadFragment {
   float x[Dim / 32][8];
 
   __device__ void load(const float* from, int t) {
@@ -214,15 +214,15 @@ struct HeadPiece {
     return inverse;
   }
   __device__ uint4 rounded(int c) const {
-    return {packed(x[c][0], x[c][1]), packed(x[c][2], x[c][3]), packed(x[c][4], x[c][5]),
-            packed(x[c][6], x[c][7])};
+    return {pack_bf16x2(x[c][0], x[c][1]), pack_bf16x2(x[c][2], x[c][3]), pack_bf16x2(x[c][4], x[c][5]),
+            pack_bf16x2(x[c][6], x[c][7])};
   }
 };
 
 // Where all dimensions rotate, a lane has both elements of each of its pairs. Cosines, then sines of a
 // position are the same for all heads and lie in shared memory.
 template <int Dim>
-__device__ void rotate_all(HeadPiece<Dim>& head, const float* angles, int t) {
+__device__ void rotate_all(HeadFragment<Dim>& head, const float* angles, int t) {
 #pragma unroll
   for (int c = 0; c < Dim / 64; ++c) {
 #pragma unroll
@@ -237,7 +237,7 @@ __device__ void rotate_all(HeadPiece<Dim>& head, const float* angles, int t) {
 
 // Where only some dimensions rotate, another lane may have an element's partner: it is read once more.
 template <int Dim>
-__device__ void rotate_some(HeadPiece<Dim>& head, const DecodeCall& call, const float* from, float inverse,
+__device__ void rotate_some(HeadFragment<Dim>& head, const DecodeCall& call, const float* from, float inverse,
                             const float* angles) {
   const int t = static_cast<int>(threadIdx.x) % 4;
 #pragma unroll
@@ -263,7 +263,7 @@ __device__ void rotate_some(HeadPiece<Dim>& head, const DecodeCall& call, const 
 // cache.
 template <int Dim>
 __device__ void rotate_head(const DecodeCall& call, const float* from, const float* gain,
-                            DecodeRoom<Dim>& room, __nv_bfloat16* cached) {
+                            DecodeSmem<Dim>& smem, __nv_bfloat16* cached) {
   constexpr int each = Dim / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   float inverse = 1.0f;
@@ -276,11 +276,11 @@ __device__ void rotate_head(const DecodeCall& call, const float* from, const flo
   const auto value = [&](int i) { return __ldcg(from + i) * inverse * (call.normalizes ? gain[i] : 1.0f); };
   const auto store = [&](int i, float x) {
     const __nv_bfloat16 rounded = __float2bfloat16_rn(x);
-    room.new_key[i] = rounded;
+    smem.new_key[i] = rounded;
     if (cached != nullptr) cached[i] = rounded;
   };
   for (int i = lane; i < call.half; i += 32) {
-    const float a = value(i), b = value(call.half + i), c = room.angles[i], s = room.angles[call.half + i];
+    const float a = value(i), b = value(call.half + i), c = smem.angles[i], s = smem.angles[call.half + i];
     store(i, a * c - b * s);
     store(call.half + i, b * c + a * s);
   }
@@ -289,7 +289,7 @@ __device__ void rotate_head(const DecodeCall& call, const float* from, const flo
 
 // The new key and value, for the warp whose position is the new one.
 template <int Dim>
-__device__ void read_new(const DecodeCall& call, const DecodePlace& at, DecodeRoom<Dim>& room) {
+__device__ void read_new(const DecodeCall& call, const DecodeWork& at, DecodeSmem<Dim>& smem) {
   constexpr int each = Dim / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const float* row = call.qkv + std::int64_t{at.row} * (call.heads + 2 * call.kv_heads) * Dim;
@@ -299,12 +299,12 @@ __device__ void read_new(const DecodeCall& call, const DecodePlace& at, DecodeRo
   for (int i = 0; i < each; ++i) {
     value[i] = __ldcg(row + (call.heads + call.kv_heads + at.kv_head) * Dim + lane + 32 * i);
   }
-  rotate_head<Dim>(call, row + (call.heads + at.kv_head) * Dim, call.k_norm, room,
+  rotate_head<Dim>(call, row + (call.heads + at.kv_head) * Dim, call.k_norm, smem,
                    at.chunk == 0 ? call.keys + slot : nullptr);
 #pragma unroll
   for (int i = 0; i < each; ++i) {
     const __nv_bfloat16 rounded = __float2bfloat16_rn(value[i]);
-    room.new_value[lane + 32 * i] = rounded;
+    smem.new_value[lane + 32 * i] = rounded;
     if (at.chunk == 0) call.values[slot + lane + 32 * i] = rounded;
   }
   __syncwarp();
@@ -312,37 +312,37 @@ __device__ void read_new(const DecodeCall& call, const DecodePlace& at, DecodeRo
 
 // A row of the table has 2 * half floats: not always a multiple of 16 bytes.
 template <int Dim>
-__device__ void fetch_angles(const DecodeCall& call, const DecodePlace& at, DecodeRoom<Dim>& room) {
+__device__ void fetch_angles(const DecodeCall& call, const DecodeWork& at, DecodeSmem<Dim>& smem) {
   const int thread = static_cast<int>(threadIdx.x);
   const float* from = call.table + std::int64_t{at.own} * 2 * call.half;
   if (2 * call.half == Dim) {
-    if (thread < Dim / 4) copy_later(room.angles + 4 * thread, from + 4 * thread, true);
+    if (thread < Dim / 4) cp_async(smem.angles + 4 * thread, from + 4 * thread, true);
   } else if (thread < 2 * call.half) {
-    room.angles[thread] = from[thread];
+    smem.angles[thread] = from[thread];
   }
-  close_copies();
+  cp_async_commit_group();
 }
 
 // The queries of head g as the tensor cores want them, zeros where there is no such head. The new key and
 // value are read meanwhile, by the warp that has their position.
 template <int Dim>
-__device__ void read_queries(uint4 (&queries)[Dim / 32], const DecodeCall& call, const DecodePlace& at,
-                             DecodeRoom<Dim>& room) {
+__device__ void read_queries(uint4 (&queries)[Dim / 32], const DecodeCall& call, const DecodeWork& at,
+                             DecodeSmem<Dim>& smem) {
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int g = lane / 4, t = lane % 4;
   const float* row = call.qkv + std::int64_t{at.row} * (call.heads + 2 * call.kv_heads) * Dim;
   const float* from = row + (at.first_head + min(g, at.heads - 1)) * Dim;
-  HeadPiece<Dim> head;
+  HeadFragment<Dim> head;
   head.load(from, t);
-  wait_for_copies<1>();  // angles; values are still on their way
+  cp_async_wait_group<1>();  // angles; values are still on their way
   __syncthreads();
   const bool has_new = at.end == at.own + 1;
-  if (has_new && (at.own - at.begin) / DecodeShape<Dim>::step % warps == warp) read_new<Dim>(call, at, room);
+  if (has_new && (at.own - at.begin) / DecodeShape<Dim>::step % warps == warp) read_new<Dim>(call, at, smem);
   const float inverse = call.normalizes ? head.normalize(call.q_norm, call.epsilon, t) : 1.0f;
   if (2 * call.half == Dim) {
-    rotate_all<Dim>(head, room.angles, t);
+    rotate_all<Dim>(head, smem.angles, t);
   } else {
-    rotate_some<Dim>(head, call, from, inverse, room.angles);
+    rotate_some<Dim>(head, call, from, inverse, smem.angles);
   }
 #pragma unroll
   for (int c = 0; c < Dim / 32; ++c) queries[c] = g < at.heads ? head.rounded(c) : make_uint4(0, 0, 0, 0);
@@ -354,53 +354,53 @@ __device__ inline void add_weighted(float4& sum, float weight, const float4& val
 }
 
 // Four sums of one head beside its largest score (times log2 e) and its sum of weights.
-struct Joined {
+struct Reduced {
   float4 values = {};
   float top = -INFINITY, sum = 0.0f;
 
   __device__ void write(const DecodeCall& call, std::int64_t element, float sink) const {
-    const float most = fmaxf(top, sink), share = exp2_of(top - most);
-    const float factor = share / (sum * share + exp2_of(sink - most));
+    const float largest = fmaxf(top, sink), share = exp2_of(top - largest);
+    const float factor = share / (sum * share + exp2_of(sink - largest));
     const float4 out = {values.x * factor, values.y * factor, values.z * factor, values.w * factor};
     if (call.out.wide) {
       *reinterpret_cast<float4*>(reinterpret_cast<float*>(call.out.data) + element) = out;
     } else {
       *reinterpret_cast<uint2*>(reinterpret_cast<__nv_bfloat16*>(call.out.data) + element) = {
-          packed(out.x, out.y), packed(out.z, out.w)};
+          pack_bf16x2(out.x, out.y), pack_bf16x2(out.z, out.w)};
     }
   }
 };
 
 // Part `index` = 2 * head + half of the dimensions. A thread has four of a part's dimensions, from d on.
-struct PartPlace {
+struct PartIndex {
   int index, d;
 
   template <int Dim>
-  __device__ std::int64_t element(const DecodeCall& call, const DecodePlace& at) const {
+  __device__ std::int64_t element(const DecodeCall& call, const DecodeWork& at) const {
     return (std::int64_t{at.row} * call.heads + at.first_head + index / 2) * Dim + index % 2 * (Dim / 2) + d;
   }
 };
 
 // The parts that a thread joins from its own warps' results: round 0, and round 1 where heads have 128.
 template <int Dim>
-__device__ PartPlace own_part(int thread, int round) {
+__device__ PartIndex own_part(int thread, int round) {
   const int head = thread / 16, d = thread % 16 * 4 + round * 64;
   return {2 * head + d / (Dim / 2), d % (Dim / 2)};
 }
 
 template <int Dim>
-__device__ Joined join_warps(DecodeRoom<Dim>& room, const PartPlace& part) {
+__device__ Reduced reduce_warps(DecodeSmem<Dim>& smem, const PartIndex& part) {
   const int head = part.index / 2, d = part.index % 2 * (Dim / 2) + part.d;
-  Joined all;
+  Reduced all;
 #pragma unroll
-  for (int w = 0; w < warps; ++w) all.top = fmaxf(all.top, room.tops[w][head].x);
+  for (int w = 0; w < warps; ++w) all.top = fmaxf(all.top, smem.tops[w][head].x);
 #pragma unroll
   for (int w = 0; w < warps; ++w) {
-    const float2 top = room.tops[w][head];
+    const float2 top = smem.tops[w][head];
     const float share = exp2_of(top.x - all.top);  // zero for a warp that had no positions
     all.sum += share * top.y;
     add_weighted(all.values, share,
-                 *reinterpret_cast<const float4*>(result_at<Dim>(room.of_warp[w].results, head, d)));
+                 *reinterpret_cast<const float4*>(result_at<Dim>(smem.per_warp[w].results, head, d)));
   }
   return all;
 }
@@ -408,18 +408,18 @@ __device__ Joined join_warps(DecodeRoom<Dim>& room, const PartPlace& part) {
 // The same of `count` blocks' parts, `stride` apart. Those in global memory were written by other
 // multiprocessors: L1 must not answer for them.
 template <int Dim, bool in_global>
-__device__ Joined join_parts(const Part<Dim>* found, int stride, int count, int d) {
+__device__ Reduced reduce_parts(const Partial<Dim>* found, int stride, int count, int d) {
   const auto four = [&](const float* at) {
     const auto* from = reinterpret_cast<const float4*>(at);
     if constexpr (in_global) return __ldcg(from);
     return *from;
   };
-  Joined all;
+  Reduced all;
 #pragma unroll 8
   for (int i = 0; i < count; ++i) all.top = fmaxf(all.top, four(&found[i * stride].top).x);
 #pragma unroll 8
   for (int i = 0; i < count; ++i) {
-    const Part<Dim>& part = found[i * stride];
+    const Partial<Dim>& part = found[i * stride];
     const float4 top = four(&part.top);
     const float share = exp2_of(top.x - all.top);
     all.sum += share * top.y;
@@ -430,103 +430,104 @@ __device__ Joined join_parts(const Part<Dim>* found, int stride, int count, int 
 
 // Which part a thread writes at last where blocks of a cluster join: index % splits is its block.
 template <int Dim>
-__device__ PartPlace cluster_part(const DecodePlace& at, int thread) {
+__device__ PartIndex cluster_part(const DecodeWork& at, int thread) {
   constexpr int each = Dim / 8;
   return {thread / each * at.splits + at.split(), thread % each * 4};
 }
 
 // The sink of the head that a thread writes at last, times log2 e.
 template <int Dim>
-__device__ float sink_of(const DecodeCall& call, const DecodePlace& at, int thread) {
+__device__ float sink_of(const DecodeCall& call, const DecodeWork& at, int thread) {
   const int head = at.splits * at.clusters == 1 ? thread / 16 : cluster_part<Dim>(at, thread).index / 2;
   return call.sinks == nullptr || head >= at.heads ? -INFINITY : call.sinks[at.first_head + head] * log2_e;
 }
 
 template <int Dim>
-__device__ void write_alone(const DecodeCall& call, const DecodePlace& at, DecodeRoom<Dim>& room,
-                            float sink) {
+__device__ void write_single_block(const DecodeCall& call, const DecodeWork& at, DecodeSmem<Dim>& smem,
+                                   float sink) {
   const int thread = static_cast<int>(threadIdx.x);
   if (thread / 16 >= at.heads) return;
 #pragma unroll
   for (int round = 0; round < Dim / 64; ++round) {
-    const PartPlace part = own_part<Dim>(thread, round);
-    join_warps<Dim>(room, part).write(call, part.element<Dim>(call, at), sink);
+    const PartIndex part = own_part<Dim>(thread, round);
+    reduce_warps<Dim>(smem, part).write(call, part.element<Dim>(call, at), sink);
   }
 }
 
 // Leaves a part in global memory, where others of the same group will find it.
 template <int Dim>
-__device__ void leave_part(Part<Dim>& to, const Joined& mine, int d) {
+__device__ void store_partial(Partial<Dim>& to, const Reduced& mine, int d) {
   __stcg(reinterpret_cast<float4*>(to.values + d), mine.values);
   if (d == 0) __stcg(reinterpret_cast<float4*>(&to.top), make_float4(mine.top, mine.sum, 0.0f, 0.0f));
 }
 
 // True for the last of `count` blocks to come here, which then sees what all of them have left.
 template <int Dim>
-__device__ bool comes_last(DecodeRoom<Dim>& room, std::uint32_t* ticket, int count) {
+__device__ bool is_last_block(DecodeSmem<Dim>& smem, std::uint32_t* ticket, int count) {
   __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) {
     const auto others = static_cast<std::uint32_t>(count - 1);
-    room.last = atomicInc(ticket, others) == others;  // wraps to zero for the next launch
+    smem.last = atomicInc(ticket, others) == others;  // wraps to zero for the next launch
     __threadfence();
   }
   __syncthreads();
-  return room.last;
+  return smem.last;
 }
 
 // Every block sends each part to the block that writes it; then each joins what it got. Where a group has
 // several clusters, the last of their blocks with the same parts joins them once more.
 template <int Dim>
-__device__ void write_in_cluster(const DecodeCall& call, const DecodePlace& at, DecodeRoom<Dim>& room,
+__device__ void write_in_cluster(const DecodeCall& call, const DecodeWork& at, DecodeSmem<Dim>& smem,
                                  float sink) {
   const int thread = static_cast<int>(threadIdx.x);
 #pragma unroll
   for (int round = 0; round < Dim / 64; ++round) {
-    const PartPlace part = own_part<Dim>(thread, round);
+    const PartIndex part = own_part<Dim>(thread, round);
     if (part.index >= 2 * at.heads) continue;
-    const Joined mine = join_warps<Dim>(room, part);
-    const Part<Dim>& to = room.received[(part.index & -at.splits) + at.split()];  // a power of two
+    const Reduced mine = reduce_warps<Dim>(smem, part);
+    const Partial<Dim>& to = smem.received[(part.index & -at.splits) + at.split()];  // a power of two
     const int rank = part.index & (at.splits - 1);
-    store_there(in_block(to.values + part.d, rank), mine.values);
-    if (part.d == 0) store_there(in_block(&to.top, rank), {mine.top, mine.sum, 0.0f, 0.0f});
+    store_remote(remote_address(to.values + part.d, rank), mine.values);
+    if (part.d == 0) store_remote(remote_address(&to.top, rank), {mine.top, mine.sum, 0.0f, 0.0f});
   }
   __syncwarp();
   cluster_arrive();
   cluster_wait();
-  const PartPlace part = cluster_part<Dim>(at, thread);
+  const PartIndex part = cluster_part<Dim>(at, thread);
   const bool has_part = part.index < 2 * at.heads;
-  Joined all;
-  if (has_part) all = join_parts<Dim, false>(room.received + (part.index & -at.splits), 1, at.splits, part.d);
+  Reduced all;
+  if (has_part)
+    all = reduce_parts<Dim, false>(smem.received + (part.index & -at.splits), 1, at.splits, part.d);
   if (at.clusters > 1) {
     const int blocks = static_cast<int>(gridDim.x), group = static_cast<int>(blockIdx.x);
-    auto* left = reinterpret_cast<Part<Dim>*>(call.partial) + std::int64_t{group} * parts + part.index;
-    if (has_part) leave_part<Dim>(left[at.cluster() * blocks * parts], all, part.d);
-    if (!comes_last<Dim>(room, call.tickets + group * max_cluster + at.split(), at.clusters)) return;
-    if (has_part) all = join_parts<Dim, true>(left, blocks * parts, at.clusters, part.d);
+    auto* left = reinterpret_cast<Partial<Dim>*>(call.partial) + std::int64_t{group} * parts + part.index;
+    if (has_part) store_partial<Dim>(left[at.cluster() * blocks * parts], all, part.d);
+    if (!is_last_block<Dim>(smem, call.tickets + group * max_cluster + at.split(), at.clusters)) return;
+    if (has_part) all = reduce_parts<Dim, true>(left, blocks * parts, at.clusters, part.d);
   }
   if (has_part) all.write(call, part.element<Dim>(call, at), sink);
 }
 
 // Without clusters: the last block to finish joins what all have left in global memory.
 template <int Dim>
-__device__ void write_if_last(const DecodeCall& call, const DecodePlace& at, DecodeRoom<Dim>& room) {
+__device__ void write_from_last_block(const DecodeCall& call, const DecodeWork& at, DecodeSmem<Dim>& smem) {
   const int thread = static_cast<int>(threadIdx.x);
-  auto* all = reinterpret_cast<Part<Dim>*>(call.partial) + std::int64_t{blockIdx.x} * call.splits * parts;
+  auto* all = reinterpret_cast<Partial<Dim>*>(call.partial) + std::int64_t{blockIdx.x} * call.splits * parts;
 #pragma unroll
   for (int round = 0; round < Dim / 64; ++round) {
-    const PartPlace part = own_part<Dim>(thread, round);
+    const PartIndex part = own_part<Dim>(thread, round);
     if (part.index >= 2 * at.heads) continue;
-    leave_part<Dim>(all[at.split() * parts + part.index], join_warps<Dim>(room, part), part.d);
+    store_partial<Dim>(all[at.split() * parts + part.index], reduce_warps<Dim>(smem, part), part.d);
   }
-  if (!comes_last<Dim>(room, call.tickets + blockIdx.x, at.splits)) return;
+  if (!is_last_block<Dim>(smem, call.tickets + blockIdx.x, at.splits)) return;
 #pragma unroll
   for (int round = 0; round < Dim / 64; ++round) {
-    const PartPlace part = own_part<Dim>(thread, round);
+    const PartIndex part = own_part<Dim>(thread, round);
     if (part.index >= 2 * at.heads) continue;
     const int head = at.first_head + part.index / 2;
     const float sink = call.sinks == nullptr ? -INFINITY : call.sinks[head] * log2_e;
-    join_parts<Dim, true>(all + part.index, parts, at.splits, part.d)
+    reduce_parts<Dim, true>(all + part.index, parts, at.splits, part.d)
         .write(call, part.element<Dim>(call, at), sink);
   }
 }

@@ -17,23 +17,23 @@ using namespace hopper_attention;
 
 // One of the warp groups that multiply.
 template <int Dims>
-struct Attender {
+struct Consumer {
   using Size = Sizes<Dims>;
   const TilesCall& call;
-  const Room<Dims>& room;
+  const Smem<Dims>& smem;
   const int group, lane, warp;  // the warp within its group
   int head = 0;
-  Queries queries = {};  // of this group
-  RingPlace keys = {};   // those whose scores are next
-  int values_stage = 0;  // those of the scores that are there
+  Queries queries = {};     // of this group
+  PipelineState keys = {};  // those whose scores are next
+  int values_stage = 0;     // those of the scores that are there
   std::uint32_t turn = 0;
-  Running<Dims> running;
+  SoftmaxState<Dims> state;
   Scores scores;
   Weights weights;
 
-  __device__ void take(const Queries& all, int of_head) {
+  __device__ void begin(const Queries& all, int of_head) {
     const int before = group * group_queries;
-    running = {};
+    state = {};
     head = of_head;
     queries = all;
     queries.first += before;
@@ -45,84 +45,84 @@ struct Attender {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = warp * 16 + lane / 4 + 8 * half;
-      running.own[half] = row < queries.count ? call.map.positions[queries.first + row] : -1;
+      state.own[half] = row < queries.count ? call.map.positions[queries.first + row] : -1;
     }
   }
 
   // All warps of the group have come here.
-  __device__ void meet() {
+  __device__ void sync_group() {
     __syncwarp();
-    arrive_as_warp(room.group_meets(group), lane);
-    wait(room.group_meets(group), turn);
+    mbarrier_arrive_warp(smem.group_barrier(group), lane);
+    mbarrier_wait(smem.group_barrier(group), turn);
     turn ^= 1u;
   }
   __device__ void load_queries() {
-    meet();  // nobody reads those before
+    sync_group();  // nobody reads those before
     for (int i = 32 * warp + lane; i < group_queries * Dims / 8; i += group_threads) {
       const int row = i / (Dims / 8), unit = i % (Dims / 8);
-      *reinterpret_cast<uint4*>(room.queries(group) + unit / 8 * Size::query_half + place_of(row, unit % 8)) =
+      *reinterpret_cast<uint4*>(smem.queries(group) + unit / 8 * Size::query_half + swizzled(row, unit % 8)) =
           query_run(call, queries, row, head, unit * 8);
     }
-    publish_to_background();
-    meet();
+    fence_proxy_async();
+    sync_group();
   }
 
   __device__ void release(int stage) const {
     __syncwarp();
-    arrive_as_warp(room.empty(stage), lane);
+    mbarrier_arrive_warp(smem.empty(stage), lane);
   }
   // Tiles that this group does not see, in order with the others.
   __device__ void pass(int tiles) {
     for (int i = 0; i < tiles; ++i) {
-      wait(room.full(keys.stage), keys.parity);
+      mbarrier_wait(smem.full(keys.stage), keys.parity);
       release(keys.stage);
       keys.advance(Size::stages);
     }
   }
 
   __device__ void wait_for_keys() const {
-    wait(room.full(keys.stage), keys.parity);
-    publish_to_background();  // what cp.async wrote
+    mbarrier_wait(smem.full(keys.stage), keys.parity);
+    fence_proxy_async();  // what cp.async wrote
     __syncwarp();
   }
   __device__ void start_scores() {
-    const std::uint64_t q = group_operand(room.queries(group), Exchange::rows_of_128, 1024);
-    const std::uint64_t k = group_operand(room.keys(keys.stage), Exchange::rows_of_128, 1024);
-    group_begins();
+    const std::uint64_t q = wgmma_descriptor(smem.queries(group), Swizzle::bytes_128, 1024);
+    const std::uint64_t k = wgmma_descriptor(smem.keys(keys.stage), Swizzle::bytes_128, 1024);
+    wgmma_fence();
 #pragma unroll
     for (int step = 0; step < Dims / 16; ++step) {
       const std::uint32_t further = 32 * (step % 4);
-      multiply_group(scores, q + operand_offset(step / 4 * Size::query_half + further),
-                     k + operand_offset(step / 4 * Size::key_half + further), step > 0);
+      wgmma(scores, q + descriptor_offset(step / 4 * Size::query_half + further),
+            k + descriptor_offset(step / 4 * Size::key_half + further), step > 0);
     }
   }
   __device__ void start_values() {
-    const std::uint64_t v = group_operand(room.values(values_stage), Exchange::rows_of_128, 1024);
+    const std::uint64_t v = wgmma_descriptor(smem.values(values_stage), Swizzle::bytes_128, 1024);
 #pragma unroll
     for (int step = 0; step < tile_keys / 16; ++step) {
 #pragma unroll
       for (int half = 0; half < Size::halves; ++half) {
-        if (step == 0) group_begins();  // for each: with one for both the compiler gives up working ahead
-        multiply_group_across(running.values[half], weights[step],
-                              v + operand_offset(half * Size::key_half + 16 * row_bytes * step), true);
+        if (step == 0) wgmma_fence();  // for each: with one for both the compiler gives up working ahead
+        wgmma_transposed_b(state.values[half], weights[step],
+                           v + descriptor_offset(half * Size::key_half + 16 * row_bytes * step), true);
       }
     }
   }
-  __device__ void settle_values() {
+  __device__ void fence_value_operands() {
 #pragma unroll
-    for (int half = 0; half < Size::halves; ++half) settle(running.values[half]);
+    for (int half = 0; half < Size::halves; ++half) wgmma_fence_operand(state.values[half]);
 #pragma unroll
-    for (int step = 0; step < tile_keys / 16; ++step) settle(weights[step]);
+    for (int step = 0; step < tile_keys / 16; ++step) wgmma_fence_operand(weights[step]);
   }
 
-  __device__ void weigh(int first, float factor) {
+  __device__ void softmax(int first, float factor) {
     const bool sees_all = first + tile_keys - 1 <= queries.first_position &&
                           first >= call.map.first_visible(queries.last_position) &&
                           queries.count == group_queries;
     if (__all_sync(full_warp, sees_all)) {
-      running.template weigh<false>(weights, scores, call.map, first, factor, lane);
+      state.template softmax<false>(weights, scores, call.map, first, factor, lane);
     } else {
-      running.template weigh<true>(weights, scores, call.map, first, factor, lane);
+      state.template softmax<true>(weights, scores, call.map, first, factor, lane);
     }
   }
 
@@ -142,29 +142,29 @@ struct Attender {
     }
     for (int tile = from; tile < to - 1; ++tile) {
       const int before = values_stage;
-      weigh(all.begin + tile * tile_keys, factor);
+      softmax(all.begin + tile * tile_keys, factor);
       wait_for_keys();
       start_values();
       start_scores();
       finish_scores();
-      settle_values();
+      fence_value_operands();
       release(before);
     }
     if (to > from) {
-      weigh(all.begin + (to - 1) * tile_keys, factor);
+      softmax(all.begin + (to - 1) * tile_keys, factor);
       start_values();
-      group_closes();
-      wait_for_groups<0>();
-      settle_values();
+      wgmma_commit_group();
+      wgmma_wait_group<0>();
+      fence_value_operands();
       release(values_stage);
     }
     pass(all.tiles - to);
   }
   // And what was started before them.
   __device__ void finish_scores() {
-    group_closes();
-    wait_for_groups<0>();
-    settle(scores);
+    wgmma_commit_group();
+    wgmma_wait_group<0>();
+    wgmma_fence_operand(scores);
     values_stage = keys.stage;
     keys.advance(Size::stages);
   }
@@ -172,24 +172,25 @@ struct Attender {
   __device__ void write() const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float sum = running.sum[half];
+      float sum = state.sum[half];
       sum += __shfl_xor_sync(full_warp, sum, 1);
       sum += __shfl_xor_sync(full_warp, sum, 2);
       const int row = warp * 16 + lane / 4 + 8 * half;
       if (row >= queries.count) continue;
       float factor = 1.0f / sum;
       if (call.sinks != nullptr) {
-        const float sink = call.sinks[head], own = running.top[half] * call.scale, top = fmaxf(own, sink);
-        const float shrink = __expf(own - top);
-        factor = shrink / (sum * shrink + __expf(sink - top));
+        const float sink = call.sinks[head], own = state.top[half] * call.scale, top = fmaxf(own, sink);
+        const float rescale = __expf(own - top);
+        factor = rescale / (sum * rescale + __expf(sink - top));
       }
       const std::int64_t to = (std::int64_t{queries.first + row} * call.heads + head) * call.head_dim;
 #pragma unroll
       for (int n = 0; n < Dims / 8; ++n) {
         const int d = 8 * n + 2 * (lane % 4);
-        const float* v = running.values[n / 8] + n % 8 * 4 + 2 * half;
+        const float* v = state.values[n / 8] + n % 8 * 4 + 2 * half;
         if (d < call.head_dim) {
-          *reinterpret_cast<std::uint32_t*>(call.out + (to + d) * 2) = packed(v[0] * factor, v[1] * factor);
+          *reinterpret_cast<std::uint32_t*>(call.out + (to + d) * 2) =
+              pack_bf16x2(v[0] * factor, v[1] * factor);
         }
       }
     }
@@ -222,30 +223,30 @@ template <int Dims>
 __global__ void __launch_bounds__(Sizes<Dims>::threads, 1)
     attend_hopper_kernel(const __grid_constant__ TilesCall call) {
   extern __shared__ __align__(1024) std::byte start[];
-  const Room<Dims> room = {start};
-  if (threadIdx.x == 0) room.start_barriers();
+  const Smem<Dims> smem = {start};
+  if (threadIdx.x == 0) smem.init_barriers();
   wait_for_previous();
   let_next_start();
   const int tiles = count_tiles<Dims>(call);
   const int group = static_cast<int>(threadIdx.x) / group_threads - 1;
   if (group < 0) {
-    keep_registers<Dims == 64 ? 32 : 40>();
-    Copier<Dims> copier = {call, room};
+    setmaxnreg_dec<Dims == 64 ? 32 : 40>();
+    Producer<Dims> producer = {call, smem};
     for_each_tile<Dims>(
-        call, tiles, [&](const Queries& queries, int head) { copier.run(queries, call.kv_head_of(head)); });
+        call, tiles, [&](const Queries& queries, int head) { producer.run(queries, call.kv_head_of(head)); });
     return;
   }
-  take_registers<Dims == 64 ? 160 : 232>();
-  Attender<Dims> attender = {.call = call,
-                             .room = room,
+  setmaxnreg_inc<Dims == 64 ? 160 : 232>();
+  Consumer<Dims> consumer = {.call = call,
+                             .smem = smem,
                              .group = group,
                              .lane = static_cast<int>(threadIdx.x) % 32,
                              .warp = static_cast<int>(threadIdx.x) / 32 % group_warps};
   for_each_tile<Dims>(call, tiles, [&](const Queries& queries, int head) {
-    attender.take(queries, head);
-    attender.load_queries();
-    attender.run(Keys(call, queries));
-    attender.write();
+    consumer.begin(queries, head);
+    consumer.load_queries();
+    consumer.run(Keys(call, queries));
+    consumer.write();
   });
 }
 

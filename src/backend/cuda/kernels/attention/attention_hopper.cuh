@@ -26,7 +26,7 @@ struct Sizes {
 };
 
 template <int Dims>
-struct Room {
+struct Smem {
   using Size = Sizes<Dims>;
   std::byte* start;
   __device__ std::byte* queries(int group) const { return start + group * Size::query_bytes; }
@@ -34,22 +34,24 @@ struct Room {
     return start + Size::groups * Size::query_bytes + 2 * stage * Size::key_bytes;
   }
   __device__ std::byte* values(int stage) const { return keys(stage) + Size::key_bytes; }
-  __device__ Barrier* full(int stage) const { return reinterpret_cast<Barrier*>(keys(Size::stages)) + stage; }
-  __device__ Barrier* empty(int stage) const { return full(Size::stages + stage); }
-  __device__ Barrier* group_meets(int group) const { return full(2 * Size::stages + group); }
+  __device__ Mbarrier* full(int stage) const {
+    return reinterpret_cast<Mbarrier*>(keys(Size::stages)) + stage;
+  }
+  __device__ Mbarrier* empty(int stage) const { return full(Size::stages + stage); }
+  __device__ Mbarrier* group_barrier(int group) const { return full(2 * Size::stages + group); }
 
-  __device__ void start_barriers() const {
+  __device__ void init_barriers() const {
     for (int s = 0; s < Size::stages; ++s) {
-      start_barrier(full(s), group_threads);
-      start_barrier(empty(s), Size::groups * group_warps * warp_arrivals);
+      mbarrier_init(full(s), group_threads);
+      mbarrier_init(empty(s), Size::groups * group_warps * warp_arrivals);
     }
-    for (int g = 0; g < Size::groups; ++g) start_barrier(group_meets(g), group_warps * warp_arrivals);
-    publish_barriers();
+    for (int g = 0; g < Size::groups; ++g) mbarrier_init(group_barrier(g), group_warps * warp_arrivals);
+    fence_proxy_async();
   }
 };
 
 // 16 bytes of a row stand where the 128-byte exchange wants them.
-__device__ inline int place_of(int row, int unit) {
+__device__ inline int swizzled(int row, int unit) {
   return row * row_bytes + (unit ^ (row & 7)) * 16;
 }
 
@@ -64,19 +66,19 @@ struct Keys {
 // The copying warp group. Rows come 16 bytes at a time through the table of blocks; zeros for positions that
 // nobody here sees, because whatever the cache holds there (not a number, perhaps) times zero must be zero.
 template <int Dims>
-struct Copier {
+struct Producer {
   using Size = Sizes<Dims>;
   static constexpr int rows_at_once = group_threads / 8;
   const TilesCall& call;
-  const Room<Dims>& room;
-  RingPlace next = {0, 1};  // the first time round every stage is free
+  const Smem<Dims>& smem;
+  PipelineState next = {0, 1};  // the first time round every stage is free
 
   __device__ void run(const Queries& queries, int kv_head) {
     const Keys keys(call, queries);
     for (int tile = 0; tile < keys.tiles; ++tile) {
-      wait(room.empty(next.stage), next.parity);
+      mbarrier_wait(smem.empty(next.stage), next.parity);
       copy(next.stage, queries, keys.begin + tile * tile_keys, kv_head);
-      arrive_after_copies(room.full(next.stage));
+      mbarrier_arrive_after_cp_async(smem.full(next.stage));
       next.advance(Size::stages);
     }
   }
@@ -84,7 +86,7 @@ struct Copier {
   __device__ void copy(int stage, const Queries& queries, int first, int kv_head) const {
     const int row = static_cast<int>(threadIdx.x) / 8, unit = static_cast<int>(threadIdx.x) % 8;
     const int visible = call.map.first_visible(queries.first_position);
-    std::byte* to = room.keys(stage) + place_of(row, unit);  // rows_at_once on, the exchange is the same
+    std::byte* to = smem.keys(stage) + swizzled(row, unit);  // rows_at_once on, the exchange is the same
 #pragma unroll 4
     for (int i = 0; i < tile_keys; i += rows_at_once) {
       const int position = first + row + i;
@@ -96,8 +98,8 @@ struct Copier {
         const int dimension = 64 * half + 8 * unit;
         const bool wanted = seen && dimension < call.head_dim;
         const std::int64_t from = wanted ? (at + dimension) * 2 : 0;
-        copy_later(to + half * Size::key_half + i * row_bytes, call.keys + from, wanted);
-        copy_later(to + Size::key_bytes + half * Size::key_half + i * row_bytes, call.values + from, wanted);
+        cp_async(to + half * Size::key_half + i * row_bytes, call.keys + from, wanted);
+        cp_async(to + Size::key_bytes + half * Size::key_half + i * row_bytes, call.values + from, wanted);
       }
     }
   }
@@ -108,15 +110,15 @@ using Weights = std::uint32_t[tile_keys / 16][4];  // the same as bf16, an opera
 
 // A lane's part of a warp's sixteen queries.
 template <int Dims>
-struct Running {
+struct SoftmaxState {
   float values[Dims / 64][32] = {};
   float top[2] = {-INFINITY, -INFINITY}, sum[2] = {};
   int own[2] = {};  // positions; -1 where there is no query
 
   // Scores to weights of 2^(factor * score), and what was summed before to the new largest score.
   template <bool Masks>
-  __device__ void weigh(Weights& weights, Scores& scores, const CacheMap& map, int first, float factor,
-                        int lane) {
+  __device__ void softmax(Weights& weights, Scores& scores, const CacheMap& map, int first, float factor,
+                          int lane) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       if constexpr (Masks) mask(scores, map, first, lane, half);
@@ -126,7 +128,7 @@ struct Running {
       largest = fmaxf(largest, __shfl_xor_sync(0xFFFFFFFFu, largest, 1));
       largest = fmaxf(largest, __shfl_xor_sync(0xFFFFFFFFu, largest, 2));
       const float base = largest == -INFINITY ? 0.0f : largest * factor;  // nothing seen yet
-      const float shrink = exp2_of(top[half] * factor - base);
+      const float rescale = exp2_of(top[half] * factor - base);
       top[half] = largest;
       float added = 0.0f;
 #pragma unroll
@@ -135,18 +137,18 @@ struct Running {
         s = exp2_of(s * factor - base);
         added += s;
       }
-      sum[half] = sum[half] * shrink + added;
+      sum[half] = sum[half] * rescale + added;
 #pragma unroll
       for (int n = 0; n < Dims / 64; ++n) {
 #pragma unroll
-        for (int i = 0; i < 16; ++i) values[n][at(i, half)] *= shrink;
+        for (int i = 0; i < 16; ++i) values[n][at(i, half)] *= rescale;
       }
     }
 #pragma unroll
     for (int k = 0; k < tile_keys / 16; ++k) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        weights[k][i] = packed(scores[8 * k + 2 * i], scores[8 * k + 2 * i + 1]);
+        weights[k][i] = pack_bf16x2(scores[8 * k + 2 * i], scores[8 * k + 2 * i + 1]);
       }
     }
   }

@@ -55,7 +55,8 @@ __device__ inline uint4 query_run(const TilesCall& call, const Queries& queries,
   float q[8];
   call.qkv.get_run(q, std::int64_t{queries.first + row} * call.qkv_cols + head * call.head_dim + dimension,
                    8);
-  return make_uint4(packed(q[0], q[1]), packed(q[2], q[3]), packed(q[4], q[5]), packed(q[6], q[7]));
+  return make_uint4(pack_bf16x2(q[0], q[1]), pack_bf16x2(q[2], q[3]), pack_bf16x2(q[4], q[5]),
+                    pack_bf16x2(q[6], q[7]));
 }
 
 // attention_hopper.cu: what attend_tiles() takes where there are warp groups. `rows`: of all sequences.

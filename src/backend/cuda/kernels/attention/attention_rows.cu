@@ -17,7 +17,7 @@
 namespace inferno::cuda {
 namespace {
 
-constexpr int warps = 4, batch = 32, stretch_least = warps * batch;
+constexpr int warps = 4, batch = 32, min_range = warps * batch;
 
 struct RowsCall {
   CacheMap map;
@@ -60,10 +60,10 @@ __device__ void load_run(float (&out)[Count], const T* from) {
 // Shared memory of one block, in floats: the queries, the weights of a batch for each warp, the warps'
 // results.
 template <int Heads>
-struct Room {
+struct Smem {
   float *queries, *weights, *results;
   int padded;  // head_dim in whole runs of eight
-  __device__ Room(float* start, int head_dim) : queries(start), padded((head_dim + 7) / 8 * 8) {
+  __device__ Smem(float* start, int head_dim) : queries(start), padded((head_dim + 7) / 8 * 8) {
     weights = queries + Heads * padded;
     results = weights + warps * batch * Heads;
   }
@@ -80,7 +80,7 @@ struct State {
 };
 
 template <class T, int Heads>
-__device__ void score(float (&scores)[Heads], const T* key, const Room<Heads>& room, int head_dim) {
+__device__ void score(float (&scores)[Heads], const T* key, const Smem<Heads>& smem, int head_dim) {
   if (head_dim % 8 == 0) {
     constexpr int at_once = 8;  // runs of eight, all asked for before the first is used
     for (int first = 0; first < head_dim; first += 8 * at_once) {
@@ -95,7 +95,7 @@ __device__ void score(float (&scores)[Heads], const T* key, const Room<Heads>& r
         if (d >= head_dim) break;
 #pragma unroll
         for (int h = 0; h < Heads; ++h) {
-          const auto* q = reinterpret_cast<const float4*>(room.queries + h * room.padded + d);
+          const auto* q = reinterpret_cast<const float4*>(smem.queries + h * smem.padded + d);
           const float4 a = q[0], b = q[1];
           scores[h] += a.x * k[j][0] + a.y * k[j][1] + a.z * k[j][2] + a.w * k[j][3];
           scores[h] += b.x * k[j][4] + b.y * k[j][5] + b.z * k[j][6] + b.w * k[j][7];
@@ -107,7 +107,7 @@ __device__ void score(float (&scores)[Heads], const T* key, const Room<Heads>& r
   for (int d = 0; d < head_dim; ++d) {
     const float k = wide(key[d]);
 #pragma unroll
-    for (int h = 0; h < Heads; ++h) scores[h] += room.queries[h * room.padded + d] * k;
+    for (int h = 0; h < Heads; ++h) scores[h] += smem.queries[h * smem.padded + d] * k;
   }
 }
 
@@ -125,24 +125,24 @@ __device__ void load_value(float (&out)[Dims], const T* row, int first, int head
 
 // One batch of up to 32 positions, which all exist.
 template <class T, int Heads, int Dims>
-__device__ void add_batch(State<Heads, Dims>& state, const RowsCall& call, const Room<Heads>& room,
+__device__ void add_batch(State<Heads, Dims>& state, const RowsCall& call, const Smem<Heads>& smem,
                           int sequence, int kv_head, int first, int count) {
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const std::int64_t stride = std::int64_t{call.kv_heads} * call.head_dim;
   const std::int64_t offset = std::int64_t{kv_head} * call.head_dim;
   const int row = static_cast<int>(call.map.row(sequence, first + min(lane, count - 1)));
   float scores[Heads] = {};
-  score(scores, reinterpret_cast<const T*>(call.keys) + row * stride + offset, room, call.head_dim);
-  float* weights = room.weights + warp * batch * Heads;
+  score(scores, reinterpret_cast<const T*>(call.keys) + row * stride + offset, smem, call.head_dim);
+  float* weights = smem.weights + warp * batch * Heads;
 #pragma unroll
   for (int h = 0; h < Heads; ++h) {
     const float s = lane < count ? scores[h] * call.scale : -INFINITY;
     const float top = fmaxf(state.top[h], warp_max(s));
-    const float shrink = expf(state.top[h] - top), weight = expf(s - top);
+    const float rescale = expf(state.top[h] - top), weight = expf(s - top);
     state.top[h] = top;
-    state.sum[h] = state.sum[h] * shrink + warp_sum(weight);
+    state.sum[h] = state.sum[h] * rescale + warp_sum(weight);
 #pragma unroll
-    for (int i = 0; i < Dims; ++i) state.values[h][i] *= shrink;
+    for (int i = 0; i < Dims; ++i) state.values[h][i] *= rescale;
     weights[lane * Heads + h] = weight;
   }
   __syncwarp();
@@ -196,13 +196,13 @@ __device__ Merged merge(const float* results, int count, std::int64_t stride, in
   return out;
 }
 
-struct Place {
+struct RowsWork {
   int row, sequence, kv_head, first_head, heads, split, splits, begin, end;
 };
 
 template <int Heads>
-__device__ Place place_of(const RowsCall& call) {
-  Place at;
+__device__ RowsWork work_of(const RowsCall& call) {
+  RowsWork at;
   const int group = static_cast<int>(blockIdx.x) % call.groups;
   at.row = static_cast<int>(blockIdx.x) / call.groups;
   at.split = static_cast<int>(blockIdx.y);
@@ -212,14 +212,14 @@ __device__ Place place_of(const RowsCall& call) {
   at.first_head = at.kv_head * shared + group % chunks * Heads;
   at.heads = min(Heads, (at.kv_head + 1) * shared - at.first_head);
   const int own = call.map.positions[at.row], first = call.map.first_visible(own), count = own + 1 - first;
-  at.splits = min(call.splits, (count + stretch_least - 1) / stretch_least);
+  at.splits = min(call.splits, (count + min_range - 1) / min_range);
   const int each = ((count + at.splits - 1) / at.splits + batch - 1) / batch * batch;
   at.begin = first + at.split * each;
   at.end = min(own + 1, at.begin + each);
   return at;
 }
 
-__device__ void write_out(const RowsCall& call, const Place& at, const float* results, int count,
+__device__ void write_out(const RowsCall& call, const RowsWork& at, const float* results, int count,
                           std::int64_t stride) {
   for (int i = static_cast<int>(threadIdx.x); i < at.heads * call.head_dim;
        i += static_cast<int>(blockDim.x)) {
@@ -236,7 +236,7 @@ __device__ void write_out(const RowsCall& call, const Place& at, const float* re
 }
 
 // This block's share to scratch memory; true for the one that comes last, which then sees all of them.
-__device__ bool is_last(const RowsCall& call, const Place& at, const float* results, float* mine,
+__device__ bool is_last(const RowsCall& call, const RowsWork& at, const float* results, float* mine,
                         std::int64_t warp_floats) {
   __shared__ bool last;
   for (int i = static_cast<int>(threadIdx.x); i < at.heads * call.head_dim;
@@ -266,15 +266,15 @@ __global__ void __launch_bounds__(32 * warps) attend_rows_kernel(const __grid_co
   extern __shared__ __align__(16) float start[];
   wait_for_previous();
   let_next_start();
-  const Place at = place_of<Heads>(call);
+  const RowsWork at = work_of<Heads>(call);
   if (at.split >= at.splits) return;
-  const Room<Heads> room(start, call.head_dim);
+  const Smem<Heads> smem(start, call.head_dim);
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-  for (int i = static_cast<int>(threadIdx.x); i < Heads * room.padded; i += static_cast<int>(blockDim.x)) {
-    const int h = i / room.padded, d = i % room.padded;
+  for (int i = static_cast<int>(threadIdx.x); i < Heads * smem.padded; i += static_cast<int>(blockDim.x)) {
+    const int h = i / smem.padded, d = i % smem.padded;
     const std::int64_t source =
         std::int64_t{at.row} * call.qkv_cols + (at.first_head + h) * call.head_dim + d;
-    room.queries[i] = h < at.heads && d < call.head_dim ? call.qkv.get(source) : 0.0f;
+    smem.queries[i] = h < at.heads && d < call.head_dim ? call.qkv.get(source) : 0.0f;
   }
   __syncthreads();
   State<Heads, Dims> state;
@@ -285,10 +285,10 @@ __global__ void __launch_bounds__(32 * warps) attend_rows_kernel(const __grid_co
     for (int i = 0; i < Dims; ++i) state.values[h][i] = 0.0f;
   }
   for (int first = at.begin + warp * batch; first < at.end; first += warps * batch) {
-    add_batch<T>(state, call, room, at.sequence, at.kv_head, first, min(batch, at.end - first));
+    add_batch<T>(state, call, smem, at.sequence, at.kv_head, first, min(batch, at.end - first));
   }
   const std::int64_t warp_floats = std::int64_t{Heads} * (call.head_dim + 2);
-  float* results = room.results + warp * warp_floats;
+  float* results = smem.results + warp * warp_floats;
 #pragma unroll
   for (int h = 0; h < Heads; ++h) {
     float* to = results + h * (call.head_dim + 2);
@@ -302,16 +302,16 @@ __global__ void __launch_bounds__(32 * warps) attend_rows_kernel(const __grid_co
     }
   }
   __syncthreads();
-  if (at.splits == 1) return write_out(call, at, room.results, warps, warp_floats);
+  if (at.splits == 1) return write_out(call, at, smem.results, warps, warp_floats);
   float* all = call.partial + std::int64_t{blockIdx.x} * call.splits * warp_floats;
-  if (is_last(call, at, room.results, all + at.split * warp_floats, warp_floats)) {
+  if (is_last(call, at, smem.results, all + at.split * warp_floats, warp_floats)) {
     write_out(call, at, all, at.splits, warp_floats);
   }
 }
 
 template <class T, int Heads, int Dims>
 void start(const Queue& queue, const RowsCall& call, unsigned rows) {
-  const std::size_t shared = Room<Heads>::bytes(call.head_dim);
+  const std::size_t shared = Smem<Heads>::bytes(call.head_dim);
   launch(queue,
          {.grid = dim3(rows * static_cast<unsigned>(call.groups), static_cast<unsigned>(call.splits)),
           .threads = 32 * warps,
@@ -329,14 +329,15 @@ void start_dims(const Queue& queue, const RowsCall& call, unsigned rows) {
 // Enough blocks for every multiprocessor twice over, as long as the longest context can feed them.
 int splits_for(const Queue& queue, const RowsCall& call, std::int64_t rows, int heads,
                const AttendScratch& scratch) {
-  const std::int64_t most = std::int64_t{call.map.table_cols} * call.map.block_size;
-  const std::int64_t longest = call.map.window > 0 ? std::min<std::int64_t>(most, call.map.window) : most;
+  const std::int64_t capacity = std::int64_t{call.map.table_cols} * call.map.block_size;
+  const std::int64_t longest =
+      call.map.window > 0 ? std::min<std::int64_t>(capacity, call.map.window) : capacity;
   const std::int64_t blocks = rows * call.groups;
   const std::int64_t wanted = (2 * queue.multiprocessors + blocks - 1) / blocks;
-  const std::int64_t useful = (longest + stretch_least - 1) / stretch_least;
+  const std::int64_t useful = (longest + min_range - 1) / min_range;
   const std::int64_t fits = scratch.partial_floats / (blocks * heads * (call.head_dim + 2));
   if (blocks > scratch.ticket_count) return 1;
-  return static_cast<int>(std::clamp<std::int64_t>(std::min({wanted, useful, fits}), 1, attend_most_splits));
+  return static_cast<int>(std::clamp<std::int64_t>(std::min({wanted, useful, fits}), 1, attend_max_splits));
 }
 
 }  // namespace

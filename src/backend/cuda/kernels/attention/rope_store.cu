@@ -94,7 +94,7 @@ __device__ float squares(float4 x) {
   return x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w;
 }
 __device__ void put_four(const Elements& to, std::int64_t at, float4 x) {
-  *reinterpret_cast<uint2*>(to.data + at * 2) = make_uint2(packed(x.x, x.y), packed(x.z, x.w));
+  *reinterpret_cast<uint2*>(to.data + at * 2) = make_uint2(pack_bf16x2(x.x, x.y), pack_bf16x2(x.z, x.w));
 }
 
 // Lane l of a head has dimensions 4 l to 4 l + 3 and those they are turned with, half a head on.

@@ -48,15 +48,15 @@ void activate(const Queue& queue, Matrix out, Matrix in, const ActivationSpec& a
   ActivationSpec spec = activation;
   spec.gated = in.cols == 2 * out.cols;
   const std::int64_t total = std::int64_t{out.rows} * out.cols;
-  const unsigned most = static_cast<unsigned>(queue.multiprocessors) * 16;
-  launch(queue, {.grid = dim3(std::min(blocks_for(total, 256), most)), .threads = 256}, activate_kernel,
+  const unsigned max_blocks = static_cast<unsigned>(queue.multiprocessors) * 16;
+  launch(queue, {.grid = dim3(std::min(blocks_for(total, 256), max_blocks)), .threads = 256}, activate_kernel,
          elements_of(out), elements_of(in), total, out.cols, spec);
 }
 
 void convert(const Queue& queue, Matrix out, Matrix in) {
   const std::int64_t total = std::int64_t{out.rows} * out.cols;
-  const unsigned most = static_cast<unsigned>(queue.multiprocessors) * 16;
-  launch(queue, {.grid = dim3(std::min(blocks_for(total, 256), most)), .threads = 256}, convert_kernel,
+  const unsigned max_blocks = static_cast<unsigned>(queue.multiprocessors) * 16;
+  launch(queue, {.grid = dim3(std::min(blocks_for(total, 256), max_blocks)), .threads = 256}, convert_kernel,
          elements_of(out), elements_of(in), total);
 }
 

@@ -55,8 +55,8 @@ __global__ void __launch_bounds__(256) expand_kernel(const Reader weight, const 
       if (first + g < call.rows && k < call.cols) {
         weight.decode(values, matrix * call.rows_between + first + g, k, 8);
       }
-      to[run] = make_uint4(packed(values[0], values[1]), packed(values[2], values[3]),
-                           packed(values[4], values[5]), packed(values[6], values[7]));
+      to[run] = make_uint4(pack_bf16x2(values[0], values[1]), pack_bf16x2(values[2], values[3]),
+                           pack_bf16x2(values[4], values[5]), pack_bf16x2(values[6], values[7]));
     }
   }
 }
@@ -88,9 +88,9 @@ void expand(const Queue& queue, std::byte* out, const WeightView& weight, const 
                           .rows_between = weight.rows_between,
                           .cols = weight.cols,
                           .counts = counts};
-  const auto most = std::int64_t{queue.multiprocessors} * 64;
+  const auto max_blocks = std::int64_t{queue.multiprocessors} * 64;
   for_layout(weight, [&]<class R>(const R& reader) {
-    launch(queue, {.grid = dim3(static_cast<unsigned>(std::min(tiles.count, most))), .threads = 256},
+    launch(queue, {.grid = dim3(static_cast<unsigned>(std::min(tiles.count, max_blocks))), .threads = 256},
            expand_kernel<R>, reader, call);
   });
 }

@@ -24,11 +24,11 @@ struct NormCall {
 
 // Neighbours that are read and written together.
 template <int Count>
-struct Several {
+struct Vector {
   float values[Count];
 
-  static __device__ Several from(const Elements& in, std::int64_t at) {
-    Several out;
+  static __device__ Vector from(const Elements& in, std::int64_t at) {
+    Vector out;
     if constexpr (Count == 4) {
       if (in.wide) {
         const float4 four = *reinterpret_cast<const float4*>(in.data + at * 4);
@@ -47,7 +47,7 @@ struct Several {
             make_float4(values[0], values[1], values[2], values[3]);
       } else {
         *reinterpret_cast<uint2*>(out.data + at * 2) =
-            make_uint2(packed(values[0], values[1]), packed(values[2], values[3]));
+            make_uint2(pack_bf16x2(values[0], values[1]), pack_bf16x2(values[2], values[3]));
       }
     } else {
 #pragma unroll
@@ -72,13 +72,13 @@ struct Delta {
   }
   // `Elements` that stand together from a column on.
   template <int Count>
-  __device__ Several<Count> at(const NormCall& call, int column) const {
+  __device__ Vector<Count> at(const NormCall& call, int column) const {
     if (call.active == 0)
-      return Several<Count>::from(call.delta, std::int64_t{blockIdx.x} * call.width + column);
-    Several<Count> sum = {};
+      return Vector<Count>::from(call.delta, std::int64_t{blockIdx.x} * call.width + column);
+    Vector<Count> sum = {};
 #pragma unroll 4
     for (int k = 0; k < call.active; ++k) {
-      const Several<Count> more = Several<Count>::from(call.delta, rows[k] + column);
+      const Vector<Count> more = Vector<Count>::from(call.delta, rows[k] + column);
 #pragma unroll
       for (int i = 0; i < Count; ++i) sum.values[i] += shares[k] * more.values[i];
     }
@@ -89,23 +89,23 @@ struct Delta {
 // Count: 4 where all rows are whole and aligned, otherwise 1.
 template <int Kept, int Count>
 __global__ void __launch_bounds__(1024) add_norm_kernel(const NormCall call) {
-  __shared__ float room[32];
+  __shared__ float smem[32];
   __shared__ Delta delta;
   wait_for_previous();
   let_next_start();
   delta.find(call);
   const std::int64_t row = std::int64_t{blockIdx.x} * call.width;
   const int step = Count * static_cast<int>(blockDim.x), first = Count * static_cast<int>(threadIdx.x);
-  Several<Count> kept[Kept];
+  Vector<Count> kept[Kept];
   float sum = 0.0f;
 #pragma unroll
   for (int i = 0; i < Kept; ++i) {
     const int c = first + i * step;
     kept[i] = {};
     if (c >= call.width) continue;
-    kept[i] = Several<Count>::from(call.residual, row + c);
+    kept[i] = Vector<Count>::from(call.residual, row + c);
     if (call.delta.data != nullptr) {
-      const Several<Count> more = delta.at<Count>(call, c);
+      const Vector<Count> more = delta.at<Count>(call, c);
 #pragma unroll
       for (int j = 0; j < Count; ++j) kept[i].values[j] += call.scale * more.values[j];
       kept[i].to(call.residual, row + c);
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(1024) add_norm_kernel(const NormCall call) {
     for (int j = 0; j < Count; ++j) sum += kept[i].values[j];
   }
   if (call.out.data == nullptr) return;
-  const float mean = call.centred ? block_sum(sum, room) / static_cast<float>(call.width) : 0.0f;
+  const float mean = call.centred ? block_sum(sum, smem) / static_cast<float>(call.width) : 0.0f;
   float square = 0.0f;
 #pragma unroll
   for (int i = 0; i < Kept; ++i) {
@@ -122,12 +122,12 @@ __global__ void __launch_bounds__(1024) add_norm_kernel(const NormCall call) {
 #pragma unroll
     for (int j = 0; j < Count; ++j) square += (kept[i].values[j] - mean) * (kept[i].values[j] - mean);
   }
-  const float inverse = rsqrtf(block_sum(square, room) / static_cast<float>(call.width) + call.epsilon);
+  const float inverse = rsqrtf(block_sum(square, smem) / static_cast<float>(call.width) + call.epsilon);
 #pragma unroll
   for (int i = 0; i < Kept; ++i) {
     const int c = first + i * step;
     if (c >= call.width) continue;
-    Several<Count> out;
+    Vector<Count> out;
 #pragma unroll
     for (int j = 0; j < Count; ++j) {
       out.values[j] = (kept[i].values[j] - mean) * inverse * call.gain[c + j];

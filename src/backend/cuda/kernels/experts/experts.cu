@@ -134,8 +134,8 @@ void sort_choices(const Queue& queue, const Sorted& sorted, const Chosen& chosen
 
 void combine(const Queue& queue, Matrix out, const MixedRows& mixed) {
   const std::int64_t total = std::int64_t{out.rows} * out.cols;
-  const unsigned most = static_cast<unsigned>(queue.multiprocessors) * 16;
-  launch(queue, {.grid = dim3(std::min(blocks_for(total, 256), most)), .threads = 256}, combine_kernel,
+  const unsigned max_blocks = static_cast<unsigned>(queue.multiprocessors) * 16;
+  launch(queue, {.grid = dim3(std::min(blocks_for(total, 256), max_blocks)), .threads = 256}, combine_kernel,
          elements_of(out), elements_of(mixed.rows), mixed.shares, mixed.places, total, out.cols,
          mixed.active);
 }

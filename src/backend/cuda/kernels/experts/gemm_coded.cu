@@ -30,7 +30,7 @@ static_assert(Codec::element(1, 0) == 16 && Codec::element(0, 1) == 8);
 struct Result {
   const Arguments& call;
   const Tile& tile;
-  const Room& room;
+  const Smem& smem;
   const int warp, lane;  // of those that multiply
   const std::uint32_t turn;
 
@@ -40,7 +40,7 @@ struct Result {
 
   // Sums of rows g and g + 8 of a pair: those of tokens 8 j + 2 t and the next.
   template <class Use>
-  __device__ void each(const float (&sums)[32], int first, const Use& use) const {
+  __device__ void for_each(const float (&sums)[32], int first, const Use& use) const {
 #pragma unroll
     for (int j = 0; j < batch / 8; ++j) {
       const int token = first + 8 * j + 2 * (lane % 4);
@@ -50,11 +50,11 @@ struct Result {
     }
   }
   template <class Use>
-  __device__ void each(const Sums& sums, const Use& use) const {
-    each(sums.first, 0, use);
-    each(sums.second, batch, use);
-    each(sums.third, 2 * batch, use);
-    each(sums.fourth, 3 * batch, use);
+  __device__ void for_each(const Sums& sums, const Use& use) const {
+    for_each(sums.first, 0, use);
+    for_each(sums.second, batch, use);
+    for_each(sums.third, 2 * batch, use);
+    for_each(sums.fourth, 3 * batch, use);
   }
 
   // Elements of a token lie in several warps: they meet in shared memory and leave as whole rows of 128
@@ -62,16 +62,16 @@ struct Result {
   __device__ void write_activated(const Sums& sums) const {
     const int element = 8 * warp + lane / 4, row = 8 * tile.first_pair + element;
     const float gate_bias = bias_at(row), up_bias = bias_at(call.rows + row);
-    std::byte* results = room.results();
+    std::byte* results = smem.results();
     std::byte* to = results + 2 * place_of(element);
-    wait(room.results_read(), turn ^ 1u);
-    each(sums, [&](int token, float gate, float up) {
+    mbarrier_wait(smem.results_empty(), turn ^ 1u);
+    for_each(sums, [&](int token, float gate, float up) {
       const float value = call.gate(gate + gate_bias, up + up_bias);
       *reinterpret_cast<__nv_bfloat16*>(to + token * result_stride) = __float2bfloat16_rn(value);
     });
     __syncwarp();
-    arrive_as_warp(room.results_there(), lane);
-    wait(room.results_there(), turn);
+    mbarrier_arrive_warp(smem.results_full(), lane);
+    mbarrier_wait(smem.results_full(), turn);
     std::byte* out = call.out + (std::int64_t{tile.first} * call.out_cols + 8 * tile.first_pair) * 2;
     for (int i = 32 * warp + lane; i < 8 * tile.tokens; i += groups * group_threads) {
       const int token = i / 8, unit = i % 8 * 16;
@@ -79,7 +79,7 @@ struct Result {
           *reinterpret_cast<const uint4*>(results + token * result_stride + unit);
     }
     __syncwarp();
-    arrive_as_warp(room.results_read(), lane);
+    mbarrier_arrive_warp(smem.results_empty(), lane);
   }
 
   __device__ void write(const Sums& sums) const {
@@ -88,7 +88,7 @@ struct Result {
     const float first_bias = has_first ? bias_at(first) : 0.0f,
                 second_bias = has_second ? bias_at(second) : 0.0f;
     auto* out = reinterpret_cast<float*>(call.out) + std::int64_t{tile.first} * call.out_cols + first;
-    each(sums, [&](int token, float a, float b) {
+    for_each(sums, [&](int token, float a, float b) {
       if (token >= tile.tokens) return;
       float* at = out + std::int64_t{token} * call.out_cols;
       if (has_first) at[0] = a + first_bias;
@@ -100,40 +100,41 @@ struct Result {
 template <bool Gated>
 __global__ void __launch_bounds__(threads, 1) coded_kernel(const __grid_constant__ Arguments call) {
   extern __shared__ __align__(1024) std::byte start[];
-  const Room room = {start};
+  const Smem smem = {start};
   if (threadIdx.x == 0) {
     for (int s = 0; s < stages; ++s) {
-      start_barrier(room.full(s), copiers);
-      start_barrier(room.empty(s), pairs * warp_arrivals);
+      mbarrier_init(smem.full(s), producers);
+      mbarrier_init(smem.empty(s), pairs * warp_arrivals);
     }
-    start_barrier(room.results_there(), pairs * warp_arrivals);
-    start_barrier(room.results_read(), pairs * warp_arrivals);
-    publish_barriers();
+    mbarrier_init(smem.results_full(), pairs * warp_arrivals);
+    mbarrier_init(smem.results_empty(), pairs * warp_arrivals);
+    fence_proxy_async();
   }
   wait_for_previous();
   let_next_start();
   __syncthreads();
-  const Plan plan(call, (call.rows + (Gated ? 7 : 15)) / (Gated ? 8 : 16));
+  const TileScheduler scheduler(call, (call.rows + (Gated ? 7 : 15)) / (Gated ? 8 : 16));
   const int warp = static_cast<int>(threadIdx.x) / 32 - group_threads / 32;
   if (warp < 0) {
-    keep_registers<40>();
+    setmaxnreg_dec<40>();
     if (threadIdx.x % 32 != 0) return;
-    Filler<Gated> filler = {call, room, static_cast<int>(threadIdx.x) / 32};
-    for (int i = static_cast<int>(blockIdx.x); i < plan.total; i += static_cast<int>(gridDim.x)) {
-      filler.fill(plan.tile(call, i));
+    Producer<Gated> producer = {call, smem, static_cast<int>(threadIdx.x) / 32};
+    for (int i = static_cast<int>(blockIdx.x); i < scheduler.total; i += static_cast<int>(gridDim.x)) {
+      producer.fill(scheduler.tile(call, i));
     }
     return;
   }
-  take_registers<232>();
-  Multiplier<Gated> multiplier(room, warp);
+  setmaxnreg_inc<232>();
+  Consumer<Gated> consumer(smem, warp);
   std::uint32_t turn = 0;
-  for (int i = static_cast<int>(blockIdx.x); i < plan.total; i += static_cast<int>(gridDim.x), turn ^= 1u) {
-    const Tile tile = plan.tile(call, i);
+  for (int i = static_cast<int>(blockIdx.x); i < scheduler.total;
+       i += static_cast<int>(gridDim.x), turn ^= 1u) {
+    const Tile tile = scheduler.tile(call, i);
     const int filled = __shfl_sync(full_warp, tile.filled(), 0);  // the compiler then knows: all lanes agree
-    const int steps = call.cols / depth;
+    const int steps = call.cols / tile_k;
     Sums sums;
-    multiplier.multiply(sums, steps, filled);
-    const Result result = {call, tile, room, warp, static_cast<int>(threadIdx.x) % 32, turn};
+    consumer.multiply(sums, steps, filled);
+    const Result result = {call, tile, smem, warp, static_cast<int>(threadIdx.x) % 32, turn};
     if constexpr (Gated) {
       result.write_activated(sums);
     } else {
@@ -149,12 +150,12 @@ __global__ void __launch_bounds__(512)
   let_next_start();
   const std::int64_t token = blockIdx.x;
   for (int i = static_cast<int>(threadIdx.x); i < cols / 8; i += static_cast<int>(blockDim.x)) {
-    const std::int64_t from = token * cols + i / 8 * depth + 2 * (i % 8);
+    const std::int64_t from = token * cols + i / 8 * tile_k + 2 * (i % 8);
     uint4 unit;
     auto* pairs_of = reinterpret_cast<std::uint32_t*>(&unit);
 #pragma unroll
     for (int t = 0; t < 4; ++t) {
-      pairs_of[t] = packed(in.get(from + 16 * t), in.get(from + 16 * t + 1));
+      pairs_of[t] = pack_bf16x2(in.get(from + 16 * t), in.get(from + 16 * t + 1));
     }
     for (int k = 0; k < active; ++k) {
       const std::int64_t place = places[token * active + k];
@@ -203,7 +204,7 @@ void start(const Queue& queue, const WeightView& weight, const std::byte* up, in
 }
 
 bool is_coded(const WeightView& weight) {
-  return weight.format == Codec::format && weight.layout == Layout::tiled && weight.cols % depth == 0;
+  return weight.format == Codec::format && weight.layout == Layout::tiled && weight.cols % tile_k == 0;
 }
 
 }  // namespace
@@ -211,7 +212,7 @@ bool is_coded(const WeightView& weight) {
 bool coded_takes(const Queue& queue, std::span<const WeightView> gate_up, const WeightView& down, int hidden,
                  const ActivationSpec& activation) {
   if (!queue.warp_groups || shared_bytes > queue.shared_limit || !is_gate(activation)) return false;
-  if (!is_coded(down) || hidden % depth != 0 || down.cols != hidden) return false;
+  if (!is_coded(down) || hidden % tile_k != 0 || down.cols != hidden) return false;
   if (!std::ranges::all_of(gate_up, is_coded)) return false;
   const WeightView& gate = gate_up.front();
   if (gate_up.size() == 1) return gate.rows == 2 * hidden;

@@ -11,21 +11,21 @@
 
 namespace inferno::cuda::coded {
 
-using Codec = RunsOfMxfp4;
+using Codec = Mxfp4Fragments;
 constexpr int chunk_bytes = tiles::chunk_of(Codec::format).bytes;
-constexpr int depth = 64;                       // columns of a stage: one chunk
+constexpr int tile_k = 64;                      // columns of a stage: one chunk
 constexpr int group_threads = 128, groups = 2;  // that multiply
-constexpr int threads = (groups + 1) * group_threads, copiers = 4;
+constexpr int threads = (groups + 1) * group_threads, producers = 4;
 constexpr int pairs = 4 * groups;                        // of tiles, one for each multiplying warp
 constexpr int batch = 64, batches = coded_rows / batch;  // tokens that one copy brings
-constexpr int batch_bytes = batch * depth * 2;
+constexpr int batch_bytes = batch * tile_k * 2;
 constexpr int token_bytes = batches * batch_bytes, weight_bytes = 2 * pairs * chunk_bytes;
 constexpr int stages = 5;
-constexpr int result_stride = depth * 2 + 16;  // of a token's activated elements; 16: other banks
+constexpr int result_stride = tile_k * 2 + 16;  // of a token's activated elements; 16: other banks
 constexpr int result_bytes = coded_rows * result_stride;
 constexpr int barriers = 2 * stages + 2;
 constexpr int shared_bytes = stages * (token_bytes + weight_bytes) + result_bytes + 8 * barriers;
-static_assert(tiles::chunk_of(Codec::format).cols == depth && batches == 4);
+static_assert(tiles::chunk_of(Codec::format).cols == tile_k && batches == 4);
 
 struct Arguments {
   CUtensorMap weight_map;  // [tiles of all experts, chunks, bytes of a chunk]
@@ -41,19 +41,19 @@ struct Arguments {
   int tiles;
 };
 
-struct Room {
+struct Smem {
   std::byte* start;
   __device__ std::byte* tokens(int stage) const { return start + stage * token_bytes; }
   __device__ std::byte* weights(int stage) const {
     return start + stages * token_bytes + stage * weight_bytes;
   }
   __device__ std::byte* results() const { return start + stages * (token_bytes + weight_bytes); }
-  __device__ Barrier* full(int stage) const {
-    return reinterpret_cast<Barrier*>(results() + result_bytes) + stage;
+  __device__ Mbarrier* full(int stage) const {
+    return reinterpret_cast<Mbarrier*>(results() + result_bytes) + stage;
   }
-  __device__ Barrier* empty(int stage) const { return full(stages + stage); }
-  __device__ Barrier* results_there() const { return full(2 * stages); }
-  __device__ Barrier* results_read() const { return full(2 * stages + 1); }
+  __device__ Mbarrier* empty(int stage) const { return full(stages + stage); }
+  __device__ Mbarrier* results_full() const { return full(2 * stages); }
+  __device__ Mbarrier* results_empty() const { return full(2 * stages + 1); }
 };
 
 // Places [first, first + tokens) of an expert, and the pairs of weight tiles from first_pair on.
@@ -63,11 +63,11 @@ struct Tile {
 };
 
 // All rows of a tile of places follow one another: blocks that run together read the same tokens and experts.
-struct Plan {
+struct TileScheduler {
   int row_tiles, total = 0;
 
   // All threads together.
-  __device__ Plan(const Arguments& call, int pairs_of_expert)
+  __device__ TileScheduler(const Arguments& call, int pairs_of_expert)
       : row_tiles((pairs_of_expert + pairs - 1) / pairs) {
     int used = 0;
     for (int first = 0; first < call.tiles; first += threads) {
@@ -87,11 +87,11 @@ struct Plan {
 // for all six copies of a stage is 3 % slower where experts have few tokens. All arrive at every stage, also
 // without a copy: none can be passed by the ring.
 template <bool Gated>
-struct Filler {
+struct Producer {
   const Arguments& call;
-  const Room& room;
+  const Smem& smem;
   const int warp;
-  RingPlace next = {0, 1};  // the first time round every stage is free
+  PipelineState next = {0, 1};  // the first time round every stage is free
 
   __device__ void fill(const Tile& tile) {
     const bool has_weights = warp < 2;
@@ -100,16 +100,16 @@ struct Filler {
                       (!Gated && warp == 1 ? pairs : 0);
     const int filled = tile.filled(), own_batches = (filled - (warp - 2) + 1) / 2;
     const int bytes = has_weights ? weight_bytes / 2 : own_batches * batch_bytes;
-    for (int chunk = 0; chunk < call.cols / depth; ++chunk) {
-      Barrier* full = room.full(next.stage);
-      wait(room.empty(next.stage), next.parity);
-      arrive_expecting(full, static_cast<std::uint32_t>(bytes));
+    for (int chunk = 0; chunk < call.cols / tile_k; ++chunk) {
+      Mbarrier* full = smem.full(next.stage);
+      mbarrier_wait(smem.empty(next.stage), next.parity);
+      mbarrier_arrive_expect_tx(full, static_cast<std::uint32_t>(bytes));
       if (has_weights) {
-        tensor_copy(room.weights(next.stage) + warp * (weight_bytes / 2),
+        tensor_copy(smem.weights(next.stage) + warp * (weight_bytes / 2),
                     warp == 0 ? call.weight_map : call.up_map, 0, chunk, first, full);
       } else {
         for (int i = warp - 2; i < filled; i += 2) {
-          tensor_copy(room.tokens(next.stage) + i * batch_bytes, call.token_map, chunk * depth,
+          tensor_copy(smem.tokens(next.stage) + i * batch_bytes, call.token_map, chunk * tile_k,
                       tile.first + i * batch, full);
         }
       }
@@ -125,10 +125,10 @@ struct Sums {
 
 // One of the warps that multiply: sixteen weight rows, a pair of tiles, by all tokens.
 template <bool Gated>
-class Multiplier {
+class Consumer {
  public:
-  __device__ Multiplier(const Room& room, int warp)
-      : room_(room),
+  __device__ Consumer(const Smem& smem, int warp)
+      : smem_(smem),
         lane_(static_cast<int>(threadIdx.x) % 32),
         first_((Gated ? warp : 2 * warp) * chunk_bytes),
         second_((Gated ? warp + pairs : 2 * warp + 1) * chunk_bytes) {}
@@ -136,17 +136,17 @@ class Multiplier {
   // Two sets of operands take turns: one is decoded while the tensor cores read the other.
   __device__ void multiply(Sums& sums, int steps, int filled) {
     Operands even, odd;
-    settle_all(sums);
+    fence_operands(sums);
     decode(even);
     start(sums, even, filled);
     int step = 1;
     for (; step + 1 < steps; step += 2) {
-      go_on(sums, odd, even, filled);
-      go_on(sums, even, odd, filled);
+      multiply_step(sums, odd, even, filled);
+      multiply_step(sums, even, odd, filled);
     }
-    if (step < steps) go_on(sums, odd, even, filled);
-    wait_for_groups<0>();
-    settle_all(sums);
+    if (step < steps) multiply_step(sums, odd, even, filled);
+    wgmma_wait_group<0>();
+    fence_operands(sums);
     release(place_.stage);
     place_.advance(stages);
   }
@@ -154,22 +154,22 @@ class Multiplier {
  private:
   using Operands = std::uint32_t[4][4];  // sixteen columns each
 
-  __device__ void go_on(Sums& sums, Operands& next, Operands& before, int filled) {
+  __device__ void multiply_step(Sums& sums, Operands& next, Operands& before, int filled) {
     const int stage = place_.stage;
     place_.advance(stages);
     decode(next);
     start(sums, next, filled);
-    wait_for_groups<1>();
+    wgmma_wait_group<1>();
 #pragma unroll
-    for (int i = 0; i < 4; ++i) settle(before[i]);
+    for (int i = 0; i < 4; ++i) wgmma_fence_operand(before[i]);
     release(stage);
   }
   __device__ void decode(Operands& out) const {
-    const std::byte* weights = room_.weights(place_.stage);
+    const std::byte* weights = smem_.weights(place_.stage);
     const int g = lane_ / 4, t = lane_ % 4;
-    wait(room_.full(place_.stage), place_.parity);
-    const Codec::Piece first = Codec::load(weights + first_, g, t);
-    const Codec::Piece second = Codec::load(weights + second_, g, t);
+    mbarrier_wait(smem_.full(place_.stage), place_.parity);
+    const Codec::Fragment first = Codec::load(weights + first_, g, t);
+    const Codec::Fragment second = Codec::load(weights + second_, g, t);
 #pragma unroll
     for (int run = 0; run < Codec::runs; ++run) {
       std::uint32_t a[4], b[4];
@@ -185,36 +185,36 @@ class Multiplier {
   // Every condition begins or leaves out whole products: the compiler gives up its background work where sums
   // take different ways.
   __device__ void start(Sums& sums, const Operands& operands, int filled) const {
-    const std::uint64_t tokens = group_operand(room_.tokens(place_.stage), Exchange::rows_of_128, 1024);
+    const std::uint64_t tokens = wgmma_descriptor(smem_.tokens(place_.stage), Swizzle::bytes_128, 1024);
     start_with<0>(sums.first, operands, tokens);
     if (filled > 1) start_with<1>(sums.second, operands, tokens);
     if (filled > 2) start_with<2>(sums.third, operands, tokens);
     if (filled > 3) start_with<3>(sums.fourth, operands, tokens);
-    group_begins();  // or the compiler adds it here, and says so
-    group_closes();
+    wgmma_fence();  // or the compiler adds it here, and says so
+    wgmma_commit_group();
   }
   template <int Batch>
   __device__ static void start_with(float (&sums)[32], const Operands& operands, std::uint64_t tokens) {
-    group_begins();
+    wgmma_fence();
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
-      multiply_group(sums, operands[k], tokens + operand_offset(Batch * batch_bytes + 32 * k), /*adds=*/true);
+      wgmma(sums, operands[k], tokens + descriptor_offset(Batch * batch_bytes + 32 * k), /*adds=*/true);
     }
   }
-  __device__ static void settle_all(Sums& sums) {
-    settle(sums.first);
-    settle(sums.second);
-    settle(sums.third);
-    settle(sums.fourth);
+  __device__ static void fence_operands(Sums& sums) {
+    wgmma_fence_operand(sums.first);
+    wgmma_fence_operand(sums.second);
+    wgmma_fence_operand(sums.third);
+    wgmma_fence_operand(sums.fourth);
   }
   __device__ void release(int stage) const {
     __syncwarp();
-    arrive_as_warp(room_.empty(stage), lane_);
+    mbarrier_arrive_warp(smem_.empty(stage), lane_);
   }
 
-  const Room& room_;
+  const Smem& smem_;
   const int lane_, first_, second_;
-  RingPlace place_ = {};
+  PipelineState place_ = {};
 };
 
 }  // namespace inferno::cuda::coded

@@ -44,8 +44,8 @@ struct Terms {
   std::uint32_t high[run / 2], low[run / 2];
 
   __device__ void set_pair(int i, float a, float b) {
-    high[i] = packed(a, b);
-    low[i] = packed(a - low_of(high[i]), b - high_of(high[i]));
+    high[i] = pack_bf16x2(a, b);
+    low[i] = pack_bf16x2(a - low_of(high[i]), b - high_of(high[i]));
   }
   __device__ void set_floats(const uint4& first, const uint4& second) {
     set_pair(0, __uint_as_float(first.x), __uint_as_float(first.y));
@@ -134,8 +134,8 @@ struct TokenRuns {
 // operands agree: a lane's run is its columns 2 t, 2 t + 1, 2 t + 8 and 2 t + 9 of two products.
 __device__ void add_products(float (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[4],
                              const std::uint32_t (&weights)[4]) {
-  multiply_add(c, a[0], b[0], a[1], b[1], weights[0], weights[1]);
-  multiply_add(c, a[2], b[2], a[3], b[3], weights[2], weights[3]);
+  mma_bf16(c, a[0], b[0], a[1], b[1], weights[0], weights[1]);
+  mma_bf16(c, a[2], b[2], a[3], b[3], weights[2], weights[3]);
 }
 
 // A warp's part of the logits: every eighth step of the columns, of 32 experts for each batch. Two steps'
@@ -199,7 +199,7 @@ struct Adder {
 };
 
 // The warps' sums of a batch, from first to last.
-__device__ void join(const ManyCall& call, Sums& room, float* logits, const float (&sums)[batch_tiles][4],
+__device__ void join(const ManyCall& call, Sums& smem, float* logits, const float (&sums)[batch_tiles][4],
                      int first) {
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
   __syncthreads();  // those of the batch before have been read
@@ -207,7 +207,7 @@ __device__ void join(const ManyCall& call, Sums& room, float* logits, const floa
   for (int i = 0; i < batch_tiles; ++i) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float* to = &room[warp][lane / 4 + 8 * half][8 * i + 2 * (lane % 4)];
+      float* to = &smem[warp][lane / 4 + 8 * half][8 * i + 2 * (lane % 4)];
       *reinterpret_cast<float2*>(to) = make_float2(sums[i][2 * half], sums[i][2 * half + 1]);
     }
   }
@@ -217,7 +217,7 @@ __device__ void join(const ManyCall& call, Sums& room, float* logits, const floa
     if (expert >= call.count) continue;
     float sum = call.bias == nullptr ? 0.0f : __ldg(call.bias + expert);
 #pragma unroll
-    for (int from = 0; from < warps; ++from) sum += room[from][token][place];
+    for (int from = 0; from < warps; ++from) sum += smem[from][token][place];
     logits[token * call.count + expert] = sum;
   }
 }
@@ -225,7 +225,7 @@ __device__ void join(const ManyCall& call, Sums& room, float* logits, const floa
 template <WeightFormat Format, int Batches>
 __global__ void __launch_bounds__(threads) route_many_kernel(const __grid_constant__ ManyCall call) {
   extern __shared__ __align__(16) float logits[];  // [block_tokens, count]
-  __shared__ __align__(16) Sums room;
+  __shared__ __align__(16) Sums smem;
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int first_token = static_cast<int>(blockIdx.x) * block_tokens;
   std::int64_t rows[2];  // tokens behind the last are copies of it, never written
@@ -243,7 +243,7 @@ __global__ void __launch_bounds__(threads) route_many_kernel(const __grid_consta
     adder.finish(rows);
 #pragma unroll
     for (int batch = 0; batch < Batches; ++batch) {
-      join(call, room, logits, adder.sums[batch], first + batch * batch_experts);
+      join(call, smem, logits, adder.sums[batch], first + batch * batch_experts);
     }
   }
   __syncthreads();

@@ -18,7 +18,7 @@ namespace {
 constexpr int threads = 512, warps = threads / 32;
 constexpr int quarters = 4, experts_at_once = warps / quarters;  // of a block
 constexpr int run = 8, kept_runs = 4;                            // elements; of each lane
-constexpr int max_team = 8;
+constexpr int max_cluster_blocks = 8;
 
 struct RouteCall {
   Elements in;
@@ -49,7 +49,7 @@ __device__ void write_narrow(const RouteCall& call, const float (&values)[run], 
       const __half2 pair = __floats2half2_rn(a * inverse, b * inverse);
       pairs[i] = *reinterpret_cast<const std::uint32_t*>(&pair);
     } else {
-      pairs[i] = packed(a, b);
+      pairs[i] = pack_bf16x2(a, b);
     }
   }
   *reinterpret_cast<uint4*>(call.narrow + 2 * at) = words;
@@ -185,7 +185,7 @@ __global__ void __launch_bounds__(threads) route_rows_kernel(const Reader router
     if (own.blocks == 1) {
       logits[expert] = sum;
     } else {
-      store_there(in_block(logits + expert, 0), __float_as_uint(sum));
+      store_remote(remote_address(logits + expert, 0), __float_as_uint(sum));
     }
   }
   if (own.rank == own.blocks - 1) finish_row(call, own, row, kept, largest_of);
@@ -203,13 +203,13 @@ __global__ void __launch_bounds__(threads) route_rows_kernel(const Reader router
 }
 
 // As many blocks for each token as there is room for at once: one has a multiprocessor's registers.
-unsigned team_for(const Queue& queue, int tokens) {
-  unsigned team = max_team;
-  while (team > 1 && (tokens * static_cast<int>(team) > queue.multiprocessors ||
-                      static_cast<int>(team) > queue.max_cluster)) {
-    team /= 2;
+unsigned cluster_blocks_for(const Queue& queue, int tokens) {
+  unsigned cluster_blocks = max_cluster_blocks;
+  while (cluster_blocks > 1 && (tokens * static_cast<int>(cluster_blocks) > queue.multiprocessors ||
+                                static_cast<int>(cluster_blocks) > queue.max_cluster)) {
+    cluster_blocks /= 2;
   }
-  return team;
+  return cluster_blocks;
 }
 
 std::size_t shared_bytes(int experts) {
@@ -234,11 +234,11 @@ void route_rows(const Queue& queue, const RoutedRows& rows, const WeightView& ro
                           .count = spec.experts,
                           .active = spec.active,
                           .renormalizes = spec.renormalize};
-  const unsigned team = team_for(queue, rows.in.rows);
-  const Shape shape = {.grid = dim3(static_cast<unsigned>(rows.in.rows), team),
+  const unsigned cluster_blocks = cluster_blocks_for(queue, rows.in.rows);
+  const Shape shape = {.grid = dim3(static_cast<unsigned>(rows.in.rows), cluster_blocks),
                        .threads = threads,
                        .shared = shared_bytes(spec.experts),
-                       .cluster = team};
+                       .cluster = cluster_blocks};
   for_layout(router,
              [&]<class R>(const R& reader) { launch(queue, shape, route_rows_kernel<R>, reader, call); });
 }

@@ -12,12 +12,12 @@
 namespace inferno::cuda {
 namespace {
 
-constexpr int tile = gemm_rows, depth = 64, stages = 3, threads = 256;
-constexpr int tile_bytes = tile * depth * 2;
+constexpr int tile_mn = gemm_rows, tile_k = 64, stages = 3, threads = 256;
+constexpr int tile_bytes = tile_mn * tile_k * 2;
 constexpr int shared_bytes = stages * 2 * tile_bytes;
 constexpr int chunk_bytes = tiles::chunk_of(WeightFormat::bf16).bytes;
-static_assert(tiles::chunk_of(WeightFormat::bf16).cols == depth);
-constexpr int copies = tile * 8 / threads;  // 16-byte chunks a thread copies of each operand
+static_assert(tiles::chunk_of(WeightFormat::bf16).cols == tile_k);
+constexpr int copies = tile_mn * 8 / threads;  // 16-byte chunks a thread copies of each operand
 
 struct GemmArguments {
   const std::byte *in, *weight;
@@ -36,11 +36,11 @@ struct Rows {
 
 __device__ Rows rows_of(const GemmArguments& call) {
   const int index = static_cast<int>(blockIdx.y);
-  if (call.tile_expert == nullptr) return {index * tile, min(tile, call.tokens - index * tile), 0};
+  if (call.tile_expert == nullptr) return {index * tile_mn, min(tile_mn, call.tokens - index * tile_mn), 0};
   const int expert = call.tile_expert[index];
   if (expert < call.first_expert || expert >= call.first_expert + call.experts) return {0, 0, 0};
   const int first = call.tile_first[index];
-  return {first, min(tile, call.starts[expert] + call.counts[expert] - first), expert};
+  return {first, min(tile_mn, call.starts[expert] + call.counts[expert] - first), expert};
 }
 
 __device__ int swizzled(int row, int chunk) {
@@ -49,10 +49,10 @@ __device__ int swizzled(int row, int chunk) {
 
 class Loader {
  public:
-  __device__ Loader(const GemmArguments& call, const Rows& rows, std::byte* room)
-      : cols_(call.cols), room_(room) {
+  __device__ Loader(const GemmArguments& call, const Rows& rows, std::byte* smem)
+      : cols_(call.cols), smem_(smem) {
     const int thread = static_cast<int>(threadIdx.x);
-    const int first_row = static_cast<int>(blockIdx.x) * tile;
+    const int first_row = static_cast<int>(blockIdx.x) * tile_mn;
     const std::int64_t token_bytes = std::int64_t{call.cols} * 2;
     const std::int64_t eight_rows = tiles::tile_bytes(WeightFormat::bf16, call.cols);
     const std::int64_t expert_tiles = tiles::padded_rows(call.rows) / tiles::tile_rows;
@@ -73,21 +73,21 @@ class Loader {
   }
 
   __device__ void load(int step) {
-    std::byte* to = room_ + step % stages * (2 * tile_bytes);
-    const int k = step * depth + chunk_ * 8;
+    std::byte* to = smem_ + step % stages * (2 * tile_bytes);
+    const int k = step * tile_k + chunk_ * 8;
     const bool inside = k < cols_;
-    const std::int64_t offset = inside ? std::int64_t{step} * depth * 2 : -std::int64_t{chunk_} * 16;
+    const std::int64_t offset = inside ? std::int64_t{step} * tile_k * 2 : -std::int64_t{chunk_} * 16;
 #pragma unroll
     for (int i = 0; i < copies; ++i) {
       const int at = swizzled(static_cast<int>(threadIdx.x) / 8 + i * (threads / 8), chunk_);
-      copy_later(to + at, tokens_[i] + offset, inside && has_token_[i]);
-      copy_later(to + tile_bytes + at, rows_[i] + std::int64_t{step} * chunk_bytes, has_row_[i]);
+      cp_async(to + at, tokens_[i] + offset, inside && has_token_[i]);
+      cp_async(to + tile_bytes + at, rows_[i] + std::int64_t{step} * chunk_bytes, has_row_[i]);
     }
   }
 
  private:
   int cols_, chunk_;
-  std::byte* room_;
+  std::byte* smem_;
   const std::byte *tokens_[copies], *rows_[copies];
   bool has_token_[copies], has_row_[copies];
 };
@@ -96,23 +96,23 @@ using Sums = float[4][4][4];  // 16 tokens each, 8 weight rows each, as in mma.c
 
 __device__ void multiply_stage(Sums& sums, const std::byte* stage, int warp_token, int warp_row, int lane) {
 #pragma unroll
-  for (int k = 0; k < depth / 16; ++k) {
+  for (int k = 0; k < tile_k / 16; ++k) {
     std::uint32_t a[4][4], b[2][4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      load_matrices(a[i], stage + swizzled(warp_token + 16 * i + lane % 16, 2 * k + lane / 16));
+      ldmatrix(a[i], stage + swizzled(warp_token + 16 * i + lane % 16, 2 * k + lane / 16));
     }
 #pragma unroll
     for (int j = 0; j < 2; ++j) {
       const int row = warp_row + 16 * j + lane % 8 + lane / 16 * 8;
-      load_matrices(b[j], stage + tile_bytes + swizzled(row, 2 * k + lane / 8 % 2));
+      ldmatrix(b[j], stage + tile_bytes + swizzled(row, 2 * k + lane / 8 % 2));
     }
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        multiply_add(sums[i][j], a[i][0], a[i][1], a[i][2], a[i][3], b[j / 2][j % 2 * 2],
-                     b[j / 2][j % 2 * 2 + 1]);
+        mma_bf16(sums[i][j], a[i][0], a[i][1], a[i][2], a[i][3], b[j / 2][j % 2 * 2],
+                 b[j / 2][j % 2 * 2 + 1]);
       }
     }
   }
@@ -131,7 +131,7 @@ __device__ void store_pair(const GemmArguments& call, const Rows& rows, int toke
     if (call.out.wide) {
       *reinterpret_cast<float2*>(call.out.data + at * 4) = make_float2(low, high);
     } else {
-      *reinterpret_cast<std::uint32_t*>(call.out.data + at * 2) = packed(low, high);
+      *reinterpret_cast<std::uint32_t*>(call.out.data + at * 2) = pack_bf16x2(low, high);
     }
     return;
   }
@@ -140,28 +140,28 @@ __device__ void store_pair(const GemmArguments& call, const Rows& rows, int toke
 }
 
 __global__ void __launch_bounds__(threads, 2) gemm_kernel(const __grid_constant__ GemmArguments call) {
-  extern __shared__ __align__(128) std::byte room[];
+  extern __shared__ __align__(128) std::byte smem[];
   wait_for_previous();
   let_next_start();
   const Rows rows = rows_of(call);
   if (rows.count <= 0) return;
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int warp_token = warp / 4 * 64, warp_row = warp % 4 * 32;
-  Loader loader(call, rows, room);
-  const int steps = (call.cols + depth - 1) / depth;
+  Loader loader(call, rows, smem);
+  const int steps = (call.cols + tile_k - 1) / tile_k;
   for (int s = 0; s < stages - 1; ++s) {
     if (s < steps) loader.load(s);
-    close_copies();
+    cp_async_commit_group();
   }
   Sums sums = {};
   for (int s = 0; s < steps; ++s) {
-    wait_for_copies<stages - 2>();
+    cp_async_wait_group<stages - 2>();
     __syncthreads();
     if (s + stages - 1 < steps) loader.load(s + stages - 1);
-    close_copies();
-    multiply_stage(sums, room + s % stages * (2 * tile_bytes), warp_token, warp_row, lane);
+    cp_async_commit_group();
+    multiply_stage(sums, smem + s % stages * (2 * tile_bytes), warp_token, warp_row, lane);
   }
-  const int first_row = static_cast<int>(blockIdx.x) * tile + warp_row + 2 * (lane % 4);
+  const int first_row = static_cast<int>(blockIdx.x) * tile_mn + warp_row + 2 * (lane % 4);
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
 #pragma unroll
@@ -208,9 +208,9 @@ void gemm(const Queue& queue, const GemmCall& call) {
                                    .experts = call.experts};
   check(cudaFuncSetAttribute(gemm_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
   const unsigned tiles =
-      sorted == nullptr ? blocks_for(call.out.rows, tile) : static_cast<unsigned>(call.tiles);
+      sorted == nullptr ? blocks_for(call.out.rows, tile_mn) : static_cast<unsigned>(call.tiles);
   launch(queue,
-         {.grid = dim3(blocks_for(call.rows, tile), tiles), .threads = threads, .shared = shared_bytes},
+         {.grid = dim3(blocks_for(call.rows, tile_mn), tiles), .threads = threads, .shared = shared_bytes},
          gemm_kernel, arguments);
 }
 

@@ -24,7 +24,7 @@ __device__ void store_pair(const Elements& out, std::int64_t at, float low, floa
     if (out.wide) {
       *reinterpret_cast<float2*>(out.data + at * 4) = make_float2(low, high);
     } else {
-      *reinterpret_cast<std::uint32_t*>(out.data + at * 2) = packed(low, high);
+      *reinterpret_cast<std::uint32_t*>(out.data + at * 2) = pack_bf16x2(low, high);
     }
     return;
   }
@@ -38,14 +38,14 @@ __device__ float2 bias_at(const float* bias, int at, bool both) {
 }
 
 // Gated: the tile's first 64 columns are gate rows, the others the up rows of the same elements.
-template <Rows kind>
+template <RowKind kind>
 __device__ void store(const GemmArguments& call, const Tile& tile, const Sums& sums) {
-  constexpr bool gated = kind == Rows::gated;
-  constexpr int runs = (gated ? side / 2 : side) / 8;
+  constexpr bool gated = kind == RowKind::gated;
+  constexpr int runs = (gated ? tile_mn / 2 : tile_mn) / 8;
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32 % 4;
   const int token = warp * 16 + lane / 4, first = tile.first_row + 2 * (lane % 4);
-  const int rows = kind == Rows::parts ? call.parts[tile.part].rows : call.rows;
-  const int column = kind == Rows::parts ? call.parts[tile.part].column : call.column;
+  const int rows = kind == RowKind::parts ? call.parts[tile.part].rows : call.rows;
+  const int column = kind == RowKind::parts ? call.parts[tile.part].column : call.column;
   const std::int64_t at = std::int64_t{tile.first_token + token} * call.out_cols + column + first;
   const float* bias =
       call.bias == nullptr ? nullptr : call.bias + tile.expert * call.bias_stride + column + first;
@@ -69,43 +69,43 @@ __device__ void store(const GemmArguments& call, const Tile& tile, const Sums& s
   }
 }
 
-template <bool Gathers, Rows kind>
+template <bool Gathers, RowKind kind>
 __global__ void __launch_bounds__(threads, 1) gemm_hopper_kernel(const __grid_constant__ GemmArguments call) {
-  extern __shared__ __align__(1024) std::byte room[];
-  const Ring ring = {room};
+  extern __shared__ __align__(1024) std::byte smem[];
+  const Ring ring = {smem};
   if (threadIdx.x == 0) {
     for (int s = 0; s < stages; ++s) {
-      start_barrier(ring.full(s), Filler<Gathers, kind>::arrivals);
-      start_barrier(ring.empty(s), group_threads / 32 * warp_arrivals);
+      mbarrier_init(ring.full(s), Producer<Gathers, kind>::arrivals);
+      mbarrier_init(ring.empty(s), group_threads / 32 * warp_arrivals);
     }
-    for (int g = 0; g < 2; ++g) start_barrier(ring.turn(g), group_threads / 32 * warp_arrivals);
-    publish_barriers();
+    for (int g = 0; g < 2; ++g) mbarrier_init(ring.turn(g), group_threads / 32 * warp_arrivals);
+    fence_proxy_async();
   }
   wait_for_previous();
   let_next_start();
   __syncthreads();
-  const Plan<kind> plan(call);
-  const int group = static_cast<int>(threadIdx.x) / group_threads - 1, total = plan.total();
+  const TileScheduler<kind> scheduler(call);
+  const int group = static_cast<int>(threadIdx.x) / group_threads - 1, total = scheduler.total();
   const int first = static_cast<int>(blockIdx.x), step = static_cast<int>(gridDim.x);
   if (group < 0) {
-    keep_registers<72>();
-    Filler<Gathers, kind> filler(call, ring);
-    for (int i = first; i < total; i += step) filler.fill(plan.tile(call, i));
+    setmaxnreg_dec<72>();
+    Producer<Gathers, kind> producer(call, ring);
+    for (int i = first; i < total; i += step) producer.fill(scheduler.tile(call, i));
   } else {
-    take_registers<216>();
-    const int steps = (call.cols + depth - 1) / depth;
-    Multiplier<Gathers> multiplier(ring, group);
-    if (group == 1) multiplier.skip(steps);
+    setmaxnreg_inc<216>();
+    const int steps = (call.cols + tile_k - 1) / tile_k;
+    Consumer<Gathers> consumer(ring, group);
+    if (group == 1) consumer.skip(steps);
     for (int i = first + group * step; i < total; i += 2 * step) {
-      const Tile tile = plan.tile(call, i);
+      const Tile tile = scheduler.tile(call, i);
       Sums sums;
       if (tile.tokens > 64) {
-        multiplier.template multiply<2>(sums, steps);
+        consumer.template multiply<2>(sums, steps);
       } else {
-        multiplier.template multiply<1>(sums, steps);
+        consumer.template multiply<1>(sums, steps);
       }
       store<kind>(call, tile, sums);
-      multiplier.skip(steps);
+      consumer.skip(steps);
     }
   }
 }
@@ -125,25 +125,25 @@ CUtensorMap map_weights(const GemmCall& call, const std::byte* from, int rows, i
 int add_parts(GemmArguments& arguments, const GemmCall& call) {
   int row_tiles = 0, column = call.column, number = 0;
   for (const WeightView& part : call.parts) {
-    arguments.weight_maps[number] = map_weights(call, part.data, part.rows, 0, side);
+    arguments.weight_maps[number] = map_weights(call, part.data, part.rows, 0, tile_mn);
     arguments.parts[number++] = {.rows = part.rows, .column = column, .first_tile = row_tiles};
-    row_tiles += static_cast<int>(blocks_for(part.rows, side));
+    row_tiles += static_cast<int>(blocks_for(part.rows, tile_mn));
     column += part.rows;
   }
-  while (number < gemv_most_parts) arguments.parts[number++].first_tile = row_tiles;
+  while (number < gemv_max_parts) arguments.parts[number++].first_tile = row_tiles;
   return row_tiles;
 }
 
-template <bool Gathers, Rows kind>
+template <bool Gathers, RowKind kind>
 void start(const Queue& queue, const GemmCall& call) {
-  constexpr bool gated = kind == Rows::gated;
+  constexpr bool gated = kind == RowKind::gated;
   const auto kernel = gemm_hopper_kernel<Gathers, kind>;
   const Sorted* sorted = call.sorted;
-  constexpr int rows_each = gated ? side / 2 : side;
+  constexpr int rows_each = gated ? tile_mn / 2 : tile_mn;
   const std::int64_t between = call.rows_between > 0 ? call.rows_between : tiles::padded_rows(call.rows);
   const int groups = static_cast<int>(between / tiles::tile_rows);
   GemmArguments arguments = {.weight_maps = {},
-                             .token_map = Gathers ? CUtensorMap{} : map_rows(call.in, side),
+                             .token_map = Gathers ? CUtensorMap{} : map_rows(call.in, tile_mn),
                              .in = call.in.data,
                              .out = elements_of(call.out),
                              .bias = call.bias,
@@ -165,14 +165,14 @@ void start(const Queue& queue, const GemmCall& call) {
                              .tiles = call.tiles,
                              .first_expert = call.first_expert,
                              .experts = call.experts};
-  if constexpr (kind == Rows::parts) {
+  if constexpr (kind == RowKind::parts) {
     arguments.row_tiles = add_parts(arguments, call);
   } else {
     arguments.weight_maps[0] = map_weights(call, call.weight, call.rows, groups, rows_each);
     if (gated) arguments.weight_maps[1] = map_weights(call, call.up, call.rows, groups, rows_each);
   }
   const unsigned token_tiles =
-      sorted == nullptr ? blocks_for(call.out.rows, side) : static_cast<unsigned>(call.tiles);
+      sorted == nullptr ? blocks_for(call.out.rows, tile_mn) : static_cast<unsigned>(call.tiles);
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
   launch(queue,
          {.grid = dim3(std::min(token_tiles * static_cast<unsigned>(arguments.row_tiles),
@@ -186,11 +186,11 @@ void start(const Queue& queue, const GemmCall& call) {
 
 void gemm_hopper(const Queue& queue, const GemmCall& call) {
   if (!call.parts.empty()) {
-    start<false, Rows::parts>(queue, call);
+    start<false, RowKind::parts>(queue, call);
   } else if (call.activation != nullptr) {
-    call.gathers ? start<true, Rows::gated>(queue, call) : start<false, Rows::gated>(queue, call);
+    call.gathers ? start<true, RowKind::gated>(queue, call) : start<false, RowKind::gated>(queue, call);
   } else {
-    call.gathers ? start<true, Rows::plain>(queue, call) : start<false, Rows::plain>(queue, call);
+    call.gathers ? start<true, RowKind::plain>(queue, call) : start<false, RowKind::plain>(queue, call);
   }
 }
 

@@ -11,19 +11,19 @@
 
 namespace inferno::cuda::hopper {
 
-constexpr int side = gemm_rows, depth = 64;  // a tile's tokens, and its weight rows; columns of a stage
+constexpr int tile_mn = gemm_rows, tile_k = 64;  // a tile's tokens, and its weight rows; columns of a stage
 constexpr int group_threads = 128, threads = 3 * group_threads;
 constexpr int chunk_bytes = tiles::chunk_of(WeightFormat::bf16).bytes;
-constexpr int operand_bytes = side * depth * 2;
+constexpr int operand_bytes = tile_mn * tile_k * 2;
 constexpr int stages = 6, stage_bytes = 2 * operand_bytes;
-constexpr int shared_bytes = stages * stage_bytes + (2 * stages + 2) * static_cast<int>(sizeof(Barrier));
+constexpr int shared_bytes = stages * stage_bytes + (2 * stages + 2) * static_cast<int>(sizeof(Mbarrier));
 constexpr int band = 8;                                     // token tiles that share the weights in L2
 constexpr int copies = operand_bytes / 16 / group_threads;  // of gathered tokens, for each copying thread
-static_assert(side == 128 && tiles::chunk_of(WeightFormat::bf16).cols == depth);
+static_assert(tile_mn == 128 && tiles::chunk_of(WeightFormat::bf16).cols == tile_k);
 
 // What a call's weight rows are: one matrix or each expert's; gate rows and up rows of the same elements; or
 // those of several matrices, whose columns of the output follow one another.
-enum class Rows { plain, gated, parts };
+enum class RowKind { plain, gated, parts };
 
 struct GemmPart {
   int rows, column;
@@ -32,7 +32,7 @@ struct GemmPart {
 
 struct GemmArguments {
   // [groups of eight rows, chunks, 1024 bytes]: of all rows, of gate rows and of up rows, or of each part
-  CUtensorMap weight_maps[gemv_most_parts];
+  CUtensorMap weight_maps[gemv_max_parts];
   CUtensorMap token_map;  // [tokens, columns], unless they are gathered
   const std::byte* in;
   Elements out;
@@ -42,20 +42,20 @@ struct GemmArguments {
   Gate gate;
   int tokens, rows, cols, column, out_cols;
   int row_tiles;
-  GemmPart parts[gemv_most_parts];  // Rows::parts only; those behind the last begin behind all tiles
+  GemmPart parts[gemv_max_parts];  // Rows::parts only; those behind the last begin behind all tiles
   const std::int32_t *tile_expert, *tile_first, *counts, *starts, *gather;
   int tiles, first_expert, experts;
 };
 
 struct Ring {
-  std::byte* room;
-  __device__ std::byte* tokens(int stage) const { return room + stage * stage_bytes; }
+  std::byte* smem;
+  __device__ std::byte* tokens(int stage) const { return smem + stage * stage_bytes; }
   __device__ std::byte* weights(int stage) const { return tokens(stage) + operand_bytes; }
-  __device__ Barrier* full(int stage) const {
-    return reinterpret_cast<Barrier*>(room + stages * stage_bytes) + stage;
+  __device__ Mbarrier* full(int stage) const {
+    return reinterpret_cast<Mbarrier*>(smem + stages * stage_bytes) + stage;
   }
-  __device__ Barrier* empty(int stage) const { return full(stages + stage); }
-  __device__ Barrier* turn(int group) const { return full(2 * stages + group); }
+  __device__ Mbarrier* empty(int stage) const { return full(stages + stage); }
+  __device__ Mbarrier* turn(int group) const { return full(2 * stages + group); }
 };
 
 // One tile of the output: rows [first_token, first_token + tokens), weight rows from first_row on, of one
@@ -65,14 +65,14 @@ struct Tile {
 };
 
 // Which tiles there are, and in which order: token tiles before weight rows, in bands.
-template <Rows kind>
-struct Plan {
-  static constexpr int row_step = kind == Rows::gated ? side / 2 : side;
+template <RowKind kind>
+struct TileScheduler {
+  static constexpr int row_step = kind == RowKind::gated ? tile_mn / 2 : tile_mn;
   int first_tile, token_tiles, row_tiles;
 
   // All threads together: tiles of the experts that this call has follow one another.
-  __device__ explicit Plan(const GemmArguments& call)
-      : first_tile(0), token_tiles((call.tokens + side - 1) / side), row_tiles(call.row_tiles) {
+  __device__ explicit TileScheduler(const GemmArguments& call)
+      : first_tile(0), token_tiles((call.tokens + tile_mn - 1) / tile_mn), row_tiles(call.row_tiles) {
     if (call.tile_expert == nullptr) return;
     token_tiles = 0;
     for (int first = 0; first < call.tiles; first += threads) {
@@ -86,9 +86,9 @@ struct Plan {
 
   __device__ static int part_of(const GemmArguments& call, int row_tile) {
     int part = 0;
-    if constexpr (kind == Rows::parts) {
+    if constexpr (kind == RowKind::parts) {
 #pragma unroll
-      for (int i = 1; i < gemv_most_parts; ++i) part += row_tile >= call.parts[i].first_tile ? 1 : 0;
+      for (int i = 1; i < gemv_max_parts; ++i) part += row_tile >= call.parts[i].first_tile ? 1 : 0;
     }
     return part;
   }
@@ -98,28 +98,28 @@ struct Plan {
     const int width = min(band, token_tiles - whole * band);
     const int place = first_tile + whole * band + rest % width, row_tile = rest / width;
     const int part = part_of(call, row_tile);
-    const int row = (kind == Rows::parts ? row_tile - call.parts[part].first_tile : row_tile) * row_step;
+    const int row = (kind == RowKind::parts ? row_tile - call.parts[part].first_tile : row_tile) * row_step;
     if (call.tile_expert == nullptr) {
-      return {place * side, min(side, call.tokens - place * side), row, 0, part};
+      return {place * tile_mn, min(tile_mn, call.tokens - place * tile_mn), row, 0, part};
     }
     const int expert = call.tile_expert[place], first = call.tile_first[place];
-    return {first, min(side, call.starts[expert] + call.counts[expert] - first), row, expert, part};
+    return {first, min(tile_mn, call.starts[expert] + call.counts[expert] - first), row, expert, part};
   }
 };
 
 // The copying warps' side of the ring. One thread asks for everything, except for tokens that are gathered.
-template <bool Gathers, Rows kind>
-class Filler {
+template <bool Gathers, RowKind kind>
+class Producer {
  public:
   static constexpr int arrivals = Gathers ? group_threads + 1 : 1;  // at a full stage, beside the bytes
-  __device__ Filler(const GemmArguments& call, const Ring& ring) : call_(call), ring_(ring) {}
+  __device__ Producer(const GemmArguments& call, const Ring& ring) : call_(call), ring_(ring) {}
 
   __device__ void fill(const Tile& tile) {
     if constexpr (Gathers) {
       fill_gathered(tile);
     } else if (threadIdx.x == 0) {
-      for (int k = 0; k < call_.cols; k += depth) {
-        wait(ring_.empty(next_.stage), next_.parity);
+      for (int k = 0; k < call_.cols; k += tile_k) {
+        mbarrier_wait(ring_.empty(next_.stage), next_.parity);
         copy_weights(tile, k);
         tensor_copy(ring_.tokens(next_.stage), call_.token_map, k, tile.first_token, ring_.full(next_.stage));
         next_.advance(stages);
@@ -138,62 +138,62 @@ class Filler {
       from[i] = call_.in + (std::int64_t{call_.gather[tile.first_token + row]} * call_.cols + unit * 8) * 2;
     }
     const int to = first * 128 + (unit ^ (first % 8)) * 16;
-    for (int k = 0; k < call_.cols; k += depth) {
-      wait(ring_.empty(next_.stage), next_.parity);
+    for (int k = 0; k < call_.cols; k += tile_k) {
+      mbarrier_wait(ring_.empty(next_.stage), next_.parity);
       if (thread == 0) copy_weights(tile, k);
       const bool inside = k + unit * 8 < call_.cols;
       std::byte* target = ring_.tokens(next_.stage) + to;
 #pragma unroll
       for (int i = 0; i < copies; ++i) {
-        copy_later(target + i * (group_threads / 8 * 128), inside ? from[i] + k * 2 : call_.in, inside);
+        cp_async(target + i * (group_threads / 8 * 128), inside ? from[i] + k * 2 : call_.in, inside);
       }
-      arrive_after_copies(ring_.full(next_.stage));
+      mbarrier_arrive_after_cp_async(ring_.full(next_.stage));
       next_.advance(stages);
     }
   }
   __device__ void copy_weights(const Tile& tile, int k) {
-    Barrier* full = ring_.full(next_.stage);
-    arrive_expecting(full, Gathers ? operand_bytes : stage_bytes);
+    Mbarrier* full = ring_.full(next_.stage);
+    mbarrier_arrive_expect_tx(full, Gathers ? operand_bytes : stage_bytes);
     const int group = (tile.expert - call_.first_expert) * call_.groups + tile.first_row / tiles::tile_rows;
     std::byte* to = ring_.weights(next_.stage);
-    tensor_copy(to, call_.weight_maps[kind == Rows::parts ? tile.part : 0], 0, k / depth, group, full);
-    if constexpr (kind == Rows::gated) {
-      tensor_copy(to + operand_bytes / 2, call_.weight_maps[1], 0, k / depth, group, full);
+    tensor_copy(to, call_.weight_maps[kind == RowKind::parts ? tile.part : 0], 0, k / tile_k, group, full);
+    if constexpr (kind == RowKind::gated) {
+      tensor_copy(to + operand_bytes / 2, call_.weight_maps[1], 0, k / tile_k, group, full);
     }
   }
 
   const GemmArguments& call_;
   const Ring& ring_;
-  RingPlace next_ = {0, 1};  // the first time round every stage is free
+  PipelineState next_ = {0, 1};  // the first time round every stage is free
 };
 
-using Sums = float[2][side / 2];  // 64 tokens each
+using Sums = float[2][tile_mn / 2];  // 64 tokens each
 
 // A multiplying warp group's side. A group begins when the other has waited for its last stage: a barrier's
 // parity cannot tell a stage to come from one two rounds ago.
 template <bool Gathers>
-class Multiplier {
+class Consumer {
  public:
-  __device__ Multiplier(const Ring& ring, int group)
+  __device__ Consumer(const Ring& ring, int group)
       : ring_(ring), group_(group), turn_parity_(group == 0 ? 1 : 0) {}  // the first group's turn is first
 
   // Halves: 2 where there are more than 64 tokens.
   template <int Halves>
   __device__ void multiply(Sums& sums, int steps) {
-    wait(ring_.turn(group_), turn_parity_);
+    mbarrier_wait(ring_.turn(group_), turn_parity_);
     turn_parity_ ^= 1;
     start<Halves>(sums, /*adds=*/false);
     for (int step = 1; step < steps; ++step) {
       const int before = place_.stage;
       place_.advance(stages);
       start<Halves>(sums, /*adds=*/true);
-      wait_for_groups<1>();
+      wgmma_wait_group<1>();
       release(before);
     }
-    arrive_as_warp(ring_.turn(1 - group_), static_cast<int>(threadIdx.x) % 32);
-    wait_for_groups<0>();
+    mbarrier_arrive_warp(ring_.turn(1 - group_), static_cast<int>(threadIdx.x) % 32);
+    wgmma_wait_group<0>();
 #pragma unroll
-    for (int half = 0; half < Halves; ++half) settle(sums[half]);
+    for (int half = 0; half < Halves; ++half) wgmma_fence_operand(sums[half]);
     release(place_.stage);
     place_.advance(stages);
   }
@@ -207,30 +207,30 @@ class Multiplier {
  private:
   template <int Halves>
   __device__ void start(Sums& sums, bool adds) {
-    wait(ring_.full(place_.stage), place_.parity);
-    if constexpr (Gathers) publish_to_background();  // what cp.async wrote
-    const std::uint64_t tokens = group_operand(ring_.tokens(place_.stage), Exchange::rows_of_128, 1024);
+    mbarrier_wait(ring_.full(place_.stage), place_.parity);
+    if constexpr (Gathers) fence_proxy_async();  // what cp.async wrote
+    const std::uint64_t tokens = wgmma_descriptor(ring_.tokens(place_.stage), Swizzle::bytes_128, 1024);
     const std::uint64_t weights =
-        group_operand(ring_.weights(place_.stage), Exchange::rows_of_64, chunk_bytes);
-    group_begins();
+        wgmma_descriptor(ring_.weights(place_.stage), Swizzle::bytes_64, chunk_bytes);
+    wgmma_fence();
 #pragma unroll
-    for (int k = 0; k < depth / 16; ++k) {
+    for (int k = 0; k < tile_k / 16; ++k) {
 #pragma unroll
       for (int half = 0; half < Halves; ++half) {
-        multiply_group(sums[half], tokens + operand_offset(half * (operand_bytes / 2) + 32 * k),
-                       weights + operand_offset(512 * (k / 2) + 32 * (k % 2)), adds || k > 0);
+        wgmma(sums[half], tokens + descriptor_offset(half * (operand_bytes / 2) + 32 * k),
+              weights + descriptor_offset(512 * (k / 2) + 32 * (k % 2)), adds || k > 0);
       }
     }
-    group_closes();
+    wgmma_commit_group();
   }
   __device__ void release(int stage) {
-    arrive_as_warp(ring_.empty(stage), static_cast<int>(threadIdx.x) % 32);
+    mbarrier_arrive_warp(ring_.empty(stage), static_cast<int>(threadIdx.x) % 32);
   }
 
   const Ring& ring_;
   int group_;
   std::uint32_t turn_parity_;
-  RingPlace place_ = {};
+  PipelineState place_ = {};
 };
 
 }  // namespace inferno::cuda::hopper

@@ -55,7 +55,7 @@ bool gemv_takes_gated(std::span<const WeightView> gate_up, int hidden) {
 }
 
 bool gemv_takes(const WeightView& down, int active) {
-  return has_gemv(down) && active <= gemv_most_active && active * staged_bytes(down.cols) <= gemv_most_shared;
+  return has_gemv(down) && active <= gemv_max_active && active * staged_bytes(down.cols) <= gemv_max_shared;
 }
 
 void gemv(const Queue& queue, std::span<const WeightView> parts, const Product& product) {

@@ -28,7 +28,7 @@ struct GemvPart {
 };
 
 struct GemvCall {
-  GemvPart parts[gemv_most_parts];
+  GemvPart parts[gemv_max_parts];
   int part_count = 1;
   std::int64_t stride = 0, expert_bytes = 0;  // bytes from row to row, of tiles from tile to tile
   int cols = 0;
@@ -49,10 +49,10 @@ struct GemvCall {
 };
 
 constexpr int gemv_warps = 8;
-constexpr int gemv_most_active = 64;
+constexpr int gemv_max_active = 64;
 constexpr int gemv_usual_shared = 40 << 10;  // bytes that need not be asked for
 constexpr int gemv_group_shared = 68 << 10;  // of activations that leave room for three blocks
-constexpr int gemv_most_shared = 96 << 10;   // of what gemv_takes()
+constexpr int gemv_max_shared = 96 << 10;    // of what gemv_takes()
 
 __device__ inline uint4 load_once(const void* from) {
   uint4 out;
@@ -77,7 +77,8 @@ __device__ inline void stage(std::byte* to, const GemvCall& call, std::int64_t f
     if (call.in_is_wide) {
       const auto* from = reinterpret_cast<const float4*>(call.in + at * 4);
       const float4 a = from[0], b = from[1];
-      words = make_uint4(packed(a.x, a.y), packed(a.z, a.w), packed(b.x, b.y), packed(b.z, b.w));
+      words = make_uint4(pack_bf16x2(a.x, a.y), pack_bf16x2(a.z, a.w), pack_bf16x2(b.x, b.y),
+                         pack_bf16x2(b.z, b.w));
     } else {
       words = *reinterpret_cast<const uint4*>(call.in + at * 2);
     }
@@ -87,7 +88,7 @@ __device__ inline void stage(std::byte* to, const GemvCall& call, std::int64_t f
 }
 
 // What a lane reads: columns from `base` on, its row in the tile and its part of the row.
-struct Place {
+struct LanePosition {
   int cols, base, group, part;
 };
 
@@ -107,7 +108,7 @@ __device__ Step step_of(const GemvCall& call, int it) {
 template <class Codec, int Tiles, GemvMode mode>
 struct GemvLane {
   static constexpr int ahead = Codec::ahead / Tiles;  // loads in flight: twice as many
-  using Pieces = typename Codec::Piece[ahead][Tiles];
+  using Fragments = typename Codec::Fragment[ahead][Tiles];
 
   const GemvCall& call;
   const std::byte* from[Tiles];  // the lane's row of each tile, or the tile
@@ -117,7 +118,7 @@ struct GemvLane {
   int warp, group, part, total, tokens;  // warp: of those that share the tile
   float sums[Tiles][4] = {};
 
-  __device__ void fetch(Pieces& pieces, int first) const {
+  __device__ void fetch(Fragments& fragments, int first) const {
 #pragma unroll
     for (int u = 0; u < ahead; ++u) {
       const int it = first + u * call.split;
@@ -129,21 +130,22 @@ struct GemvLane {
       }
 #pragma unroll
       for (int tile = 0; tile < Tiles; ++tile) {
-        pieces[u][tile] = wanted ? Codec::load(from[tile] + offset, Place{call.cols, at.base, group, part})
-                                 : typename Codec::Piece{};
+        fragments[u][tile] =
+            wanted ? Codec::load(from[tile] + offset, LanePosition{call.cols, at.base, group, part})
+                   : typename Codec::Fragment{};
       }
     }
   }
 
   // Steps behind the last are zeros times zeros: cheaper than a branch that keeps loads from moving ahead.
-  __device__ void consume(const Pieces& pieces, int first) {
+  __device__ void consume(const Fragments& fragments, int first) {
 #pragma unroll
     for (int u = 0; u < ahead; ++u) {
       const int it = first + u * call.split;
       const Step at = step_of<Codec, mode>(call, it);
       if constexpr (mode == GemvMode::combined) {
         float fresh[Tiles][4] = {};
-        add_step(pieces[u], at, it < total, fresh);
+        add_step(fragments[u], at, it < total, fresh);
         const float share = it < total ? shares[at.choice] : 0.0f;
 #pragma unroll
         for (int tile = 0; tile < Tiles; ++tile) {
@@ -151,12 +153,12 @@ struct GemvLane {
           sums[tile][1] += share * fresh[tile][1];
         }
       } else {
-        add_step(pieces[u], at, it < total, sums);
+        add_step(fragments[u], at, it < total, sums);
       }
     }
   }
 
-  __device__ void add_step(const typename Codec::Piece (&pieces)[Tiles], const Step& at, bool wanted,
+  __device__ void add_step(const typename Codec::Fragment (&fragments)[Tiles], const Step& at, bool wanted,
                            float (&to)[Tiles][4]) const {
     const std::byte* token = in + (at.choice + group) * staged_bytes(call.cols);
 #pragma unroll
@@ -167,15 +169,15 @@ struct GemvLane {
 #pragma unroll
       for (int tile = 0; tile < Tiles; ++tile) {
         std::uint32_t w[4];
-        Codec::decode(w, pieces[tile], at.base, part, run);
-        multiply_add(to[tile], a.x, 0, a.y, 0, w[0], w[1]);
-        multiply_add(to[tile], a.z, 0, a.w, 0, w[2], w[3]);
+        Codec::decode(w, fragments[tile], at.base, part, run);
+        mma_bf16(to[tile], a.x, 0, a.y, 0, w[0], w[1]);
+        mma_bf16(to[tile], a.z, 0, a.w, 0, w[2], w[3]);
       }
     }
   }
 
-  __device__ void run(Pieces& current) {
-    Pieces next;
+  __device__ void run(Fragments& current) {
+    Fragments next;
     const int stride = ahead * call.split;
     for (int first = warp; first < total; first += 2 * stride) {
       fetch(next, first + stride);
@@ -192,10 +194,10 @@ struct GemvTarget {
 };
 
 // The sums of the warps that shared a tile, in order. `room` is the first one's.
-__device__ inline float gather(const float* room, int row, int token, int tile_rows, int split) {
+__device__ inline float gather(const float* smem, int row, int token, int tile_rows, int split) {
   float sum = 0.0f;
   for (int warp = 0; warp < split; ++warp) {
-    sum += room[(warp * tile_rows + row) * gemv_most_tokens + token];
+    sum += smem[(warp * tile_rows + row) * gemv_max_tokens + token];
   }
   return sum;
 }
@@ -217,17 +219,17 @@ __device__ GemvTarget target_of(const GemvCall& call, int tile, int rows) {
 
 // One row of one tile for one token.
 template <int Tiles, GemvMode mode>
-__device__ void finish(const GemvCall& call, const float* room, const GemvTarget& target, int i, int token,
+__device__ void finish(const GemvCall& call, const float* smem, const GemvTarget& target, int i, int token,
                        const std::int32_t* experts, const float* shares) {
   constexpr int tile_rows = 8 * Tiles;
   const GemvPart& part = call.parts[target.part];
   const int row = target.row + i;
   if (row >= part.rows) return;
   const std::int64_t first = std::int64_t{blockIdx.y} * (call.experts == nullptr ? call.group : 1);
-  float value = gather(room, i, token, tile_rows, call.split);
+  float value = gather(smem, i, token, tile_rows, call.split);
   const std::int64_t column = part.column + row;
   if constexpr (mode == GemvMode::gated) {
-    float up = gather(room, i + 8, token, tile_rows, call.split);
+    float up = gather(smem, i + 8, token, tile_rows, call.split);
     if (call.bias != nullptr) {
       value += call.bias[target.expert * call.bias_stride + row];
       up += call.bias[target.expert * call.bias_stride + part.rows + row];
@@ -260,9 +262,9 @@ __device__ void set_start(const std::byte* (&from)[Tiles], const GemvCall& call,
 template <class Codec, int Tiles, GemvMode mode>
 __global__ void __launch_bounds__(32 * gemv_warps, 2) gemv_kernel(const __grid_constant__ GemvCall call) {
   extern __shared__ __align__(16) std::byte staged[];
-  __shared__ float room[gemv_warps * 8 * Tiles * gemv_most_tokens];
-  __shared__ std::int32_t experts[gemv_most_active];
-  __shared__ float shares[gemv_most_active];
+  __shared__ float smem[gemv_warps * 8 * Tiles * gemv_max_tokens];
+  __shared__ std::int32_t experts[gemv_max_active];
+  __shared__ float shares[gemv_max_active];
   using Lane = GemvLane<Codec, Tiles, mode>;
   constexpr int rows = rows_written<Tiles, mode>;
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
@@ -285,10 +287,10 @@ __global__ void __launch_bounds__(32 * gemv_warps, 2) gemv_kernel(const __grid_c
                .part = lane % 4,
                .total = mode == GemvMode::combined ? steps * call.active : steps,
                .tokens = chosen ? 1 : min(call.tokens - first, call.group)};
-  typename Lane::Pieces pieces;
+  typename Lane::Fragments fragments;
   if (!chosen) {  // weights do not depend on the kernel before
     set_start<Codec, mode>(work.from, call, target, work.group);
-    work.fetch(pieces, work.warp);
+    work.fetch(fragments, work.warp);
   }
   wait_for_previous();
   let_next_start();
@@ -302,16 +304,16 @@ __global__ void __launch_bounds__(32 * gemv_warps, 2) gemv_kernel(const __grid_c
   if (chosen) {
     if constexpr (mode == GemvMode::gated) target.expert = call.experts[blockIdx.y];
     set_start<Codec, mode>(work.from, call, target, work.group);
-    work.fetch(pieces, work.warp);
+    work.fetch(fragments, work.warp);
   }
   stage(staged, call, in_row, mode == GemvMode::combined ? call.active : work.tokens);
-  work.run(pieces);
+  work.run(fragments);
   if (work.group < work.tokens) {
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile) {
-      float* to = room + (warp * 8 * Tiles + 8 * tile + 2 * work.part) * gemv_most_tokens + work.group;
+      float* to = smem + (warp * 8 * Tiles + 8 * tile + 2 * work.part) * gemv_max_tokens + work.group;
       to[0] = work.sums[tile][0];
-      to[gemv_most_tokens] = work.sums[tile][1];
+      to[gemv_max_tokens] = work.sums[tile][1];
     }
   }
   __syncthreads();
@@ -320,7 +322,7 @@ __global__ void __launch_bounds__(32 * gemv_warps, 2) gemv_kernel(const __grid_c
     if (first_tile + own >= call.tiles) break;
     GemvTarget to = target_of<mode>(call, first_tile + own, rows);
     to.expert = target.expert;
-    const float* sums = room + own * call.split * 8 * Tiles * gemv_most_tokens;
+    const float* sums = smem + own * call.split * 8 * Tiles * gemv_max_tokens;
     finish<Tiles, mode>(call, sums, to, rest % rows, rest / rows, experts, shares);
   }
 }
@@ -342,7 +344,7 @@ void start_kernel(const Queue& queue, Kernel* kernel, GemvCall& call, int count,
   if (bytes > gemv_usual_shared) {
     // As much as any shape needs: recorded steps have several.
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               std::max(bytes, gemv_most_shared)));
+                               std::max(bytes, gemv_max_shared)));
   }
   launch(queue,
          {.grid = dim3(blocks_for(call.tiles, gemv_warps / call.split), static_cast<unsigned>(groups)),
@@ -354,7 +356,7 @@ void start_kernel(const Queue& queue, Kernel* kernel, GemvCall& call, int count,
 // Two tiles a block where there are enough rows to keep the device busy: activations are then read half as
 // often.
 template <class Codec>
-void start_gemv(const Queue& queue, GemvCall call, GemvMode mode, int count) {
+void launch_gemv(const Queue& queue, GemvCall call, GemvMode mode, int count) {
   const auto set_tiles = [&](int rows_each) {
     call.tiles = 0;
     for (int i = 0; i < call.part_count; ++i) {
@@ -364,7 +366,7 @@ void start_gemv(const Queue& queue, GemvCall call, GemvMode mode, int count) {
     return call.tiles;
   };
   const int steps = (call.cols + Codec::step - 1) / Codec::step;
-  call.group = std::clamp(gemv_group_shared / staged_bytes(call.cols), 1, std::min(count, gemv_most_tokens));
+  call.group = std::clamp(gemv_group_shared / staged_bytes(call.cols), 1, std::min(count, gemv_max_tokens));
   const int staged = call.experts != nullptr ? 1 : call.group;
   set_tiles(8);
   if (mode == GemvMode::gated) {

@@ -10,22 +10,22 @@ namespace {
 struct CodecQ8_0 {
   static constexpr bool has_tiles = true;
   static constexpr int runs = 2, step = 64, ahead = 4;
-  struct Piece {
+  struct Fragment {
     uint4 words = {};
     std::uint32_t scales = 0;
   };
   __device__ static int element(int part, int run) { return 8 * part + 32 * run; }
-  __device__ static Piece load(const std::byte* tile, const Place& at) {
+  __device__ static Fragment load(const std::byte* tile, const LanePosition& at) {
     constexpr tiles::Chunk shape = tiles::chunk_of(WeightFormat::q8_0);
     const std::byte* chunk = tile + std::int64_t{at.base / shape.cols} * shape.bytes;
     return {load_once(chunk + tiles::run_q8_0(at.group, at.part)),
             __ldg(reinterpret_cast<const std::uint32_t*>(chunk + tiles::scale_q8_0(at.group, 0)))};
   }
-  __device__ static void decode(std::uint32_t (&out)[4], const Piece& piece, int, int, int run) {
-    const float2 scales = __half22float2(*reinterpret_cast<const __half2*>(&piece.scales));
+  __device__ static void decode(std::uint32_t (&out)[4], const Fragment& fragment, int, int, int run) {
+    const float2 scales = __half22float2(*reinterpret_cast<const __half2*>(&fragment.scales));
     const float scale = run == 0 ? scales.x : scales.y;
-    signed_byte_values(out[0], out[1], run == 0 ? piece.words.x : piece.words.z, scale);
-    signed_byte_values(out[2], out[3], run == 0 ? piece.words.y : piece.words.w, scale);
+    signed_byte_values(out[0], out[1], run == 0 ? fragment.words.x : fragment.words.z, scale);
+    signed_byte_values(out[2], out[3], run == 0 ? fragment.words.y : fragment.words.w, scale);
   }
 };
 
@@ -33,35 +33,35 @@ struct CodecQ8_0 {
 struct CodecMxfp4 {
   static constexpr bool has_tiles = true;
   static constexpr int runs = 4, step = 128, ahead = 4;
-  struct Piece {
+  struct Fragment {
     uint4 words = {};
     std::uint8_t exponent = 0;
   };
   __device__ static int element(int part, int run) { return 32 * part + 8 * run; }
-  __device__ static Piece load(const std::byte* tile, const Place& at) {
+  __device__ static Fragment load(const std::byte* tile, const LanePosition& at) {
     constexpr tiles::Chunk shape = tiles::chunk_of(WeightFormat::mxfp4);
     const int block = at.part % 2;
     const std::byte* chunk = tile + std::int64_t{at.base / shape.cols + at.part / 2} * shape.bytes;
     return {load_once(chunk + tiles::run_mxfp4(at.group, 4 * block)),
             __ldg(reinterpret_cast<const std::uint8_t*>(chunk) + tiles::exponent_mxfp4(at.group, block))};
   }
-  __device__ static void decode(std::uint32_t (&out)[4], const Piece& piece, int, int, int run) {
-    const uint4& w = piece.words;
-    spread_mxfp4(out, run == 0 ? w.x : run == 1 ? w.y : run == 2 ? w.z : w.w);
-    const std::uint32_t scale = scale_mxfp4(piece.exponent);
+  __device__ static void decode(std::uint32_t (&out)[4], const Fragment& fragment, int, int, int run) {
+    const uint4& w = fragment.words;
+    unpack_mxfp4_bf16(out, run == 0 ? w.x : run == 1 ? w.y : run == 2 ? w.z : w.w);
+    const std::uint32_t scale = scale_mxfp4(fragment.exponent);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) out[i] = multiply_pairs(out[i], scale);
+    for (int i = 0; i < 4; ++i) out[i] = mul_bf16x2(out[i], scale);
   }
 };
 
 }  // namespace
 
 void gemv_q8_0(const Queue& queue, const GemvCall& call, GemvMode mode, int count) {
-  start_gemv<CodecQ8_0>(queue, call, mode, count);
+  launch_gemv<CodecQ8_0>(queue, call, mode, count);
 }
 
 void gemv_mxfp4(const Queue& queue, const GemvCall& call, GemvMode mode, int count) {
-  start_gemv<CodecMxfp4>(queue, call, mode, count);
+  launch_gemv<CodecMxfp4>(queue, call, mode, count);
 }
 
 }  // namespace inferno::cuda

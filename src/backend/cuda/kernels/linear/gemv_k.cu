@@ -11,22 +11,22 @@ namespace {
 struct CodecQ4_K {
   static constexpr bool has_tiles = true;
   static constexpr int runs = 4, step = 128, ahead = 2;
-  struct Piece {
+  struct Fragment {
     uint4 words = {}, head = {};
   };
   __device__ static int element(int part, int run) { return 8 * part + 32 * run; }
-  __device__ static Piece load(const std::byte* tile, const Place& at) {
+  __device__ static Fragment load(const std::byte* tile, const LanePosition& at) {
     constexpr tiles::Chunk shape = tiles::chunk_of(WeightFormat::q4_k);
     const std::byte* chunk = tile + std::int64_t{at.base / shape.cols} * shape.bytes;
     return {load_once(chunk + tiles::run_q4_k(at.group, at.base % shape.cols / 8 + at.part)),
             __ldg(reinterpret_cast<const uint4*>(chunk + tiles::head_q4_k(at.group)))};
   }
-  __device__ static void decode(std::uint32_t (&out)[4], const Piece& piece, int base, int, int run) {
-    const uint4& w = piece.words;
+  __device__ static void decode(std::uint32_t (&out)[4], const Fragment& fragment, int base, int, int run) {
+    const uint4& w = fragment.words;
     const int shift = 4 * (run % 2);
     grouped_byte_values(out, (run < 2 ? w.x : w.z) >> shift & 0x0F0F0F0Fu,
                         (run < 2 ? w.y : w.w) >> shift & 0x0F0F0F0Fu,
-                        scales_k(piece.head, base % 256 / 32 + run));
+                        scales_k(fragment.head, base % 256 / 32 + run));
   }
 };
 
@@ -35,13 +35,13 @@ struct CodecQ4_K {
 struct CodecQ5_K {
   static constexpr bool has_tiles = false;
   static constexpr int runs = 4, step = 128, ahead = 2, codes = 48;
-  struct Piece {
+  struct Fragment {
     uint4 words = {}, head = {}, fifths = {};
   };
   __device__ static int element(int part, int run) {
     return 64 * (part / 2) + 16 * (part % 2) + 8 * (run % 2) + 32 * (run / 2);
   }
-  __device__ static Piece load(const std::byte* row, const Place& at) {
+  __device__ static Fragment load(const std::byte* row, const LanePosition& at) {
     const std::byte* block =
         row + std::int64_t{at.base / 256} * static_cast<std::int64_t>(sizeof(blocks::Q5_K));
     return {load_once(block + codes + at.base % 256 / 2 + 16 * at.part),
@@ -52,15 +52,16 @@ struct CodecQ5_K {
     if (run % 2 == 0) return half == 0 ? words.x : words.y;
     return half == 0 ? words.z : words.w;
   }
-  __device__ static void decode(std::uint32_t (&out)[4], const Piece& piece, int base, int part, int run) {
+  __device__ static void decode(std::uint32_t (&out)[4], const Fragment& fragment, int base, int part,
+                                int run) {
     const int group = base % 256 / 32 + 2 * (part / 2) + run / 2;
     std::uint32_t bytes[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      bytes[half] = (word_of(piece.words, run, half) >> (4 * (run / 2)) & 0x0F0F0F0Fu) |
-                    (word_of(piece.fifths, run, half) >> group & 0x01010101u) << 4;
+      bytes[half] = (word_of(fragment.words, run, half) >> (4 * (run / 2)) & 0x0F0F0F0Fu) |
+                    (word_of(fragment.fifths, run, half) >> group & 0x01010101u) << 4;
     }
-    grouped_byte_values(out, bytes[0], bytes[1], scales_k(piece.head, group));
+    grouped_byte_values(out, bytes[0], bytes[1], scales_k(fragment.head, group));
   }
 };
 
@@ -69,13 +70,13 @@ struct CodecQ5_K {
 struct CodecQ6_K {
   static constexpr bool has_tiles = false;
   static constexpr int runs = 4, step = 128, ahead = 2;
-  struct Piece {
+  struct Fragment {
     uint4 low = {}, high = {};
     std::int8_t scales[2] = {};
     std::uint16_t factor = 0;
   };
   __device__ static int element(int part, int run) { return 16 * part + 8 * (run % 2) + 64 * (run / 2); }
-  __device__ static Piece load(const std::byte* row, const Place& at) {
+  __device__ static Fragment load(const std::byte* row, const LanePosition& at) {
     const SplitQ6_K layout = {at.cols};
     const auto* scales = layout.scales(row) + at.base / 16 + at.part;
     return {load_once(row + at.base / 2 + 16 * at.part),
@@ -87,14 +88,14 @@ struct CodecQ6_K {
     if (run % 2 == 0) return half == 0 ? words.x : words.y;
     return half == 0 ? words.z : words.w;
   }
-  __device__ static void decode(std::uint32_t (&out)[4], const Piece& piece, int, int part, int run) {
+  __device__ static void decode(std::uint32_t (&out)[4], const Fragment& fragment, int, int part, int run) {
     const float scale =
-        __half2float(__ushort_as_half(piece.factor)) * static_cast<float>(piece.scales[run / 2]);
+        __half2float(__ushort_as_half(fragment.factor)) * static_cast<float>(fragment.scales[run / 2]);
     const int shift = 2 * (part / 2) + 4 * (run / 2);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const std::uint32_t low = word_of(piece.low, run, half) >> (4 * (run / 2)) & 0x0F0F0F0Fu;
-      const std::uint32_t bytes = low | (word_of(piece.high, run, half) >> shift & 0x03030303u) << 4;
+      const std::uint32_t low = word_of(fragment.low, run, half) >> (4 * (run / 2)) & 0x0F0F0F0Fu;
+      const std::uint32_t bytes = low | (word_of(fragment.high, run, half) >> shift & 0x03030303u) << 4;
       byte_values(out[2 * half], out[2 * half + 1], bytes, scale, -(128.0f + 32.0f) * scale);
     }
   }
@@ -103,15 +104,15 @@ struct CodecQ6_K {
 }  // namespace
 
 void gemv_q4_k(const Queue& queue, const GemvCall& call, GemvMode mode, int count) {
-  start_gemv<CodecQ4_K>(queue, call, mode, count);
+  launch_gemv<CodecQ4_K>(queue, call, mode, count);
 }
 
 void gemv_q5_k(const Queue& queue, const GemvCall& call, GemvMode mode, int count) {
-  start_gemv<CodecQ5_K>(queue, call, mode, count);
+  launch_gemv<CodecQ5_K>(queue, call, mode, count);
 }
 
 void gemv_q6_k(const Queue& queue, const GemvCall& call, GemvMode mode, int count) {
-  start_gemv<CodecQ6_K>(queue, call, mode, count);
+  launch_gemv<CodecQ6_K>(queue, call, mode, count);
 }
 
 }  // namespace inferno::cuda

@@ -21,7 +21,7 @@ Start start_of(const WeightView& weight) {
 
 // Lanes t of a row read 16 bytes each: of MXFP4 32 bytes apart, otherwise side by side. Two rows of tokens
 // that are read together then lie in different banks.
-int between_tokens(WeightFormat format) {
+int token_padding(WeightFormat format) {
   return format == WeightFormat::mxfp4 ? 16 : 64;
 }
 
@@ -33,25 +33,25 @@ int stage_bytes(WeightFormat format) {
 }
 
 // stages 0: it does not fit.
-GroupedShape cut(const Queue& queue, const WeightView& weight, int eights, int slabs) {
+GroupedShape cut(const Queue& queue, const WeightView& weight, int n_tiles, int slabs) {
   const tiles::Chunk chunk = tiles::chunk_of(weight.format);
-  GroupedShape shape = {.chunks = (weight.cols + chunk.cols - 1) / chunk.cols, .eights = eights};
+  GroupedShape shape = {.chunks = (weight.cols + chunk.cols - 1) / chunk.cols, .n_tiles = n_tiles};
   shape.slab_chunks = (shape.chunks + slabs - 1) / slabs;
   shape.slabs = (shape.chunks + shape.slab_chunks - 1) / shape.slab_chunks;
-  shape.token_stride = 2 * shape.slab_chunks * chunk.cols + between_tokens(weight.format);
-  const int room = queue.shared_limit - GroupedRoom::fixed_bytes(shape);
+  shape.token_stride = 2 * shape.slab_chunks * chunk.cols + token_padding(weight.format);
+  const int available = queue.shared_limit - GroupedSmem::fixed_bytes(shape);
   shape.stages =
-      std::min(room / stage_bytes(weight.format), grouped_most_stages) / grouped_teams * grouped_teams;
+      std::min(available / stage_bytes(weight.format), grouped_max_stages) / grouped_teams * grouped_teams;
   if (shape.stages < 2 * grouped_teams) shape.stages = 0;
   return shape;
 }
 
 // Sums of slabs meet in the result, so only a plain product may have several.
-GroupedShape shape_for(const Queue& queue, const WeightView& weight, int eights, GroupedMode mode) {
+GroupedShape shape_for(const Queue& queue, const WeightView& weight, int n_tiles, GroupedMode mode) {
   constexpr int max_slabs = 8;
-  GroupedShape shape = cut(queue, weight, eights, 1);
+  GroupedShape shape = cut(queue, weight, n_tiles, 1);
   for (int slabs = 2; mode == GroupedMode::plain && shape.stages == 0 && slabs <= max_slabs; ++slabs) {
-    shape = cut(queue, weight, eights, slabs);
+    shape = cut(queue, weight, n_tiles, slabs);
   }
   return shape;
 }
@@ -73,13 +73,13 @@ void set_parts(GroupedCall& call, std::span<const WeightView> parts, int column)
 }
 
 // Of 24 tokens each, or fewer if there are fewer or all groups can be alike. 0: none fits.
-int dense_eights(const Queue& queue, const WeightView& weight, Matrix out) {
+int dense_n_tiles(const Queue& queue, const WeightView& weight, Matrix out) {
   const int all = (out.rows + 7) / 8;
   for (int groups = 1; groups <= all; ++groups) {
-    const int eights = (all + groups - 1) / groups;
-    if (eights > grouped_most_eights) continue;
-    const GroupedShape shape = shape_for(queue, weight, eights, GroupedMode::plain);
-    if (shape.stages > 0 && (shape.slabs == 1 || out.dtype == DType::f32)) return eights;
+    const int n_tiles = (all + groups - 1) / groups;
+    if (n_tiles > grouped_max_n_tiles) continue;
+    const GroupedShape shape = shape_for(queue, weight, n_tiles, GroupedMode::plain);
+    if (shape.stages > 0 && (shape.slabs == 1 || out.dtype == DType::f32)) return n_tiles;
   }
   return 0;
 }
@@ -110,10 +110,10 @@ int grouped_tokens(const Queue& queue, std::span<const WeightView> gate_up, cons
                    int hidden, int wanted) {
   if (!queue.overlaps || !gemv_takes_gated(gate_up, hidden)) return 0;
   if (start_of(gate_up.front()) == nullptr || start_of(down) == nullptr) return 0;
-  for (int eights = std::min((wanted + 7) / 8, grouped_most_eights); eights > 0; --eights) {
-    if (shape_for(queue, gate_up.front(), eights, GroupedMode::gated).stages > 0 &&
-        shape_for(queue, down, eights, GroupedMode::plain).stages > 0) {
-      return 8 * eights;
+  for (int n_tiles = std::min((wanted + 7) / 8, grouped_max_n_tiles); n_tiles > 0; --n_tiles) {
+    if (shape_for(queue, gate_up.front(), n_tiles, GroupedMode::gated).stages > 0 &&
+        shape_for(queue, down, n_tiles, GroupedMode::plain).stages > 0) {
+      return 8 * n_tiles;
     }
   }
   return 0;
@@ -140,7 +140,7 @@ void grouped_plain(const Queue& queue, const WeightView& weight, const GroupedPr
 }
 
 bool grouped_takes(const Queue& queue, const WeightView& weight, Matrix out) {
-  return queue.overlaps && start_of(weight) != nullptr && dense_eights(queue, weight, out) > 0;
+  return queue.overlaps && start_of(weight) != nullptr && dense_n_tiles(queue, weight, out) > 0;
 }
 
 void grouped_linear(const Queue& queue, std::span<const WeightView> parts, const Product& product) {
@@ -148,9 +148,9 @@ void grouped_linear(const Queue& queue, std::span<const WeightView> parts, const
   GroupedCall call;
   set_parts(call, parts, product.column);
   call.tile_bytes = first.tile_bytes;
-  call.shape = shape_for(queue, first, dense_eights(queue, first, product.out), GroupedMode::plain);
+  call.shape = shape_for(queue, first, dense_n_tiles(queue, first, product.out), GroupedMode::plain);
   call.tokens = product.out.rows;
-  call.groups = (call.tokens + 8 * call.shape.eights - 1) / (8 * call.shape.eights);
+  call.groups = (call.tokens + 8 * call.shape.n_tiles - 1) / (8 * call.shape.n_tiles);
   call.in = product.in.data;
   call.cols = first.cols;
   call.out = elements_of(product.out);

@@ -24,20 +24,20 @@ namespace inferno::cuda {
 // the next. Of one ring for all it could ask for a stage whose phase before, another team's, had not yet
 // arrived, and a barrier's parity cannot tell that from the one it wants.
 template <class Codec, GroupedMode mode>
-struct GroupedFiller {
+struct GroupedWeightProducer {
   using Stage = GroupedStage<Codec::format>;
   const GroupedCall& call;
-  const GroupedRoom& room;
-  const std::uint64_t policy = read_once_policy();
-  RingPlace next[grouped_teams] = {{0, 1}, {1, 1}, {2, 1}, {3, 1}};
+  const GroupedSmem& smem;
+  const std::uint64_t policy = evict_first_policy();
+  PipelineState next[grouped_teams] = {{0, 1}, {1, 1}, {2, 1}, {3, 1}};
 
   // By one lane.
-  __device__ void fill(RingPlace& place, const std::byte* first, const std::byte* second,
+  __device__ void fill(PipelineState& place, const std::byte* first, const std::byte* second,
                        std::uint32_t bytes) const {
-    Barrier* full = room.full + place.stage;
-    std::byte* to = room.ring + place.stage * Stage::bytes;
-    wait(room.empty + place.stage, place.parity);
-    arrive_expecting(full, 2 * bytes);
+    Mbarrier* full = smem.full + place.stage;
+    std::byte* to = smem.ring + place.stage * Stage::bytes;
+    mbarrier_wait(smem.empty + place.stage, place.parity);
+    mbarrier_arrive_expect_tx(full, 2 * bytes);
     bulk_copy(to, first, bytes, full, policy);
     bulk_copy(to + Stage::tile_bytes, second, bytes, full, policy);
     advance(place, call.shape.stages);
@@ -63,7 +63,7 @@ struct GroupedFiller {
     }
   }
 
-  __device__ void fill_from(RingPlace& place, int pair, std::int64_t offset, std::uint32_t bytes) const {
+  __device__ void fill_from(PipelineState& place, int pair, std::int64_t offset, std::uint32_t bytes) const {
     if constexpr (mode == GroupedMode::gated) {
       offset += pair * call.tile_bytes;
       fill(place, call.parts[0].data + offset, call.parts[1].data + offset, bytes);
@@ -79,13 +79,13 @@ struct GroupedFiller {
 
 // The tokens of one group at a time, a slab of their columns each, once nobody reads the ones before.
 template <class Codec>
-struct GroupedGatherer {
+struct GroupedTokenProducer {
   static constexpr int chunk_cols = tiles::chunk_of(Codec::format).cols;
   const GroupedCall& call;
-  const GroupedRoom& room;
+  const GroupedSmem& smem;
   const int lane;
-  const std::uint64_t policy = read_again_policy();
-  RingPlace next = {0, 1};
+  const std::uint64_t policy = evict_normal_policy();
+  PipelineState next = {0, 1};
 
   __device__ void run(const GroupedPass& pass) {
     const GroupedShape& shape = call.shape;
@@ -95,12 +95,13 @@ struct GroupedGatherer {
     for (int slab = 0; slab < shape.slabs; ++slab) {
       const int first = slab * shape.slab_chunks * chunk_cols;
       const int bytes = 2 * min(shape.slab_chunks * chunk_cols, call.cols - first);
-      wait(room.tokens_empty, next.parity);
-      if (lane == 0) arrive_expecting(room.tokens_full, static_cast<std::uint32_t>(pass.rows * bytes));
+      mbarrier_wait(smem.tokens_empty, next.parity);
+      if (lane == 0)
+        mbarrier_arrive_expect_tx(smem.tokens_full, static_cast<std::uint32_t>(pass.rows * bytes));
       __syncwarp();
       if (mine) {
-        bulk_copy(room.tokens + lane * shape.token_stride, call.in + (row * call.cols + first) * 2,
-                  static_cast<std::uint32_t>(bytes), room.tokens_full, policy);
+        bulk_copy(smem.tokens + lane * shape.token_stride, call.in + (row * call.cols + first) * 2,
+                  static_cast<std::uint32_t>(bytes), smem.tokens_full, policy);
       }
       next.advance(1);
     }
@@ -113,115 +114,115 @@ struct GroupedCodec {
   static constexpr int chains = 1;
   __device__ static void multiply(float (&c)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,
                                   std::uint32_t a3, std::uint32_t b0, std::uint32_t b1) {
-    multiply_add(c, a0, a1, a2, a3, b0, b1);
+    mma_bf16(c, a0, a1, a2, a3, b0, b1);
   }
 };
 
 template <class Codec, GroupedMode mode>
-struct GroupedMultiplier {
+struct GroupedConsumer {
   using Stage = GroupedStage<Codec::format>;
   const GroupedCall& call;
-  const GroupedRoom& room;
+  const GroupedSmem& smem;
   const int team, member, lane, g, t;
-  RingPlace place = {team}, tokens = {};
+  PipelineState place = {team}, tokens = {};
   int turn = 0;  // pairs of this team so far
 
-  __device__ int finisher_of(int pair_turn) const { return pair_turn % grouped_members; }
+  __device__ int reducer_of(int pair_turn) const { return pair_turn % grouped_members; }
 
-  using Piece = typename Codec::Piece;
-  struct Pieces {
-    Piece first, second;
+  using Fragment = typename Codec::Fragment;
+  struct Fragments {
+    Fragment first, second;
   };
-  __device__ Pieces load(const std::byte* chunk) const {
+  __device__ Fragments load(const std::byte* chunk) const {
     return {Codec::load(chunk, g, t), Codec::load(chunk + Stage::tile_bytes, g, t)};
   }
 
-  template <int Eights>
-  using Chains = float[Codec::chains][Eights][4];
+  template <int NTiles>
+  using Chains = float[Codec::chains][NTiles][4];
 
-  template <int Eights>
-  __device__ void add_chunk(Chains<Eights>& sums, const Pieces& pieces, const std::byte* in) const {
+  template <int NTiles>
+  __device__ void add_chunk(Chains<NTiles>& sums, const Fragments& fragments, const std::byte* in) const {
 #pragma unroll
     for (int run = 0; run < Codec::runs; ++run) {
       std::uint32_t a[4], b[4];
-      Codec::decode(a, pieces.first, run);
-      Codec::decode(b, pieces.second, run);
+      Codec::decode(a, fragments.first, run);
+      Codec::decode(b, fragments.second, run);
 #pragma unroll
-      for (int eight = 0; eight < Eights; ++eight) {
-        const uint4 x = *reinterpret_cast<const uint4*>(in + 8 * eight * call.shape.token_stride +
+      for (int n = 0; n < NTiles; ++n) {
+        const uint4 x = *reinterpret_cast<const uint4*>(in + 8 * n * call.shape.token_stride +
                                                         2 * Codec::element(t, run));
-        Codec::multiply(sums[0][eight], a[0], b[0], a[1], b[1], x.x, x.y);
-        Codec::multiply(sums[Codec::chains - 1][eight], a[2], b[2], a[3], b[3], x.z, x.w);
+        Codec::multiply(sums[0][n], a[0], b[0], a[1], b[1], x.x, x.y);
+        Codec::multiply(sums[Codec::chains - 1][n], a[2], b[2], a[3], b[3], x.z, x.w);
       }
     }
   }
 
   // This member's chunks of a slab of a pair. Which they are depends on the part alone.
-  template <int Eights>
-  __device__ void add_parts(float (&total)[Eights][4], int slab) {
-    Chains<Eights> sums = {};
+  template <int NTiles>
+  __device__ void add_parts(float (&total)[NTiles][4], int slab) {
+    Chains<NTiles> sums = {};
     const int chunks = call.shape.chunks_of(slab);
-    const std::byte* in = room.tokens + g * call.shape.token_stride;
+    const std::byte* in = smem.tokens + g * call.shape.token_stride;
     for (int begin = 0, part = 0; begin < chunks; begin += Stage::chunks, ++part) {
       const int first = (member + part) % grouped_members, count = chunks - begin - first;
-      const std::byte* stage = room.ring + place.stage * Stage::bytes + first * Stage::chunk.bytes;
+      const std::byte* stage = smem.ring + place.stage * Stage::bytes + first * Stage::chunk.bytes;
       const std::byte* from = in + 2 * Stage::chunk.cols * (begin + first);
-      wait(room.full + place.stage, place.parity);
+      mbarrier_wait(smem.full + place.stage, place.parity);
       // Everything is asked for at once. Chunks that are missing in the last part are what was there before.
-      Pieces pieces[Stage::each];
+      Fragments fragments[Stage::each];
 #pragma unroll
       for (int i = 0; i < Stage::each; ++i)
-        pieces[i] = load(stage + i * grouped_members * Stage::chunk.bytes);
+        fragments[i] = load(stage + i * grouped_members * Stage::chunk.bytes);
 #pragma unroll
       for (int i = 0; i < Stage::each; ++i) {
         if (i * grouped_members >= count) break;
-        add_chunk<Eights>(sums, pieces[i], from + 2 * i * grouped_members * Stage::chunk.cols);
+        add_chunk<NTiles>(sums, fragments[i], from + 2 * i * grouped_members * Stage::chunk.cols);
       }
       __syncwarp();
-      arrive_as_warp(room.empty + place.stage, lane);
+      mbarrier_arrive_warp(smem.empty + place.stage, lane);
       advance(place, call.shape.stages);
     }
 #pragma unroll
     for (int chain = 0; chain < Codec::chains; ++chain) {
 #pragma unroll
-      for (int i = 0; i < 4 * Eights; ++i) total[i / 4][i % 4] += sums[chain][i / 4][i % 4];
+      for (int i = 0; i < 4 * NTiles; ++i) total[i / 4][i % 4] += sums[chain][i / 4][i % 4];
     }
   }
 
   // The members' sums in order. Only the one whose turn it is gets them; the others go on.
-  template <int Eights>
-  __device__ bool join(float (&sums)[Eights][4]) {
-    const int finisher = finisher_of(turn);
+  template <int NTiles>
+  __device__ bool join(float (&sums)[NTiles][4]) {
+    const int reducer = reducer_of(turn);
     const auto phase = static_cast<std::uint32_t>(turn++) & 1u;
     // What was there before has been read: before the first pair, nothing was.
-    wait(room.sums_read + team, phase ^ 1u);
-    float4* all = room.sums + team * (grouped_members - 1) * call.shape.eights * 32;
-    const auto slot = [&](int from, int eight) {
-      return all + ((from < finisher ? from : from - 1) * Eights + eight) * 32 + lane;
+    mbarrier_wait(smem.sums_empty + team, phase ^ 1u);
+    float4* all = smem.sums + team * (grouped_members - 1) * call.shape.n_tiles * 32;
+    const auto slot = [&](int from, int n) {
+      return all + ((from < reducer ? from : from - 1) * NTiles + n) * 32 + lane;
     };
-    if (member != finisher) {
+    if (member != reducer) {
 #pragma unroll
-      for (int i = 0; i < Eights; ++i) {
+      for (int i = 0; i < NTiles; ++i) {
         *slot(member, i) = make_float4(sums[i][0], sums[i][1], sums[i][2], sums[i][3]);
       }
       __syncwarp();
-      arrive_as_warp(room.sums_there + team, lane);
+      mbarrier_arrive_warp(smem.sums_full + team, lane);
       return false;
     }
-    wait(room.sums_there + team, phase);
+    mbarrier_wait(smem.sums_full + team, phase);
 #pragma unroll
-    for (int i = 0; i < Eights; ++i) {
+    for (int i = 0; i < NTiles; ++i) {
       const float4 own = make_float4(sums[i][0], sums[i][1], sums[i][2], sums[i][3]);
       float4 total = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll
       for (int from = 0; from < grouped_members; ++from) {
-        const float4 more = from == finisher ? own : *slot(from, i);
+        const float4 more = from == reducer ? own : *slot(from, i);
         total = make_float4(total.x + more.x, total.y + more.y, total.z + more.z, total.w + more.w);
       }
       sums[i][0] = total.x, sums[i][1] = total.y, sums[i][2] = total.z, sums[i][3] = total.w;
     }
     __syncwarp();
-    arrive_as_warp(room.sums_read + team, lane);
+    mbarrier_arrive_warp(smem.sums_empty + team, lane);
     return true;
   }
 
@@ -256,11 +257,11 @@ struct GroupedMultiplier {
     return __ldcg(call.factors + (call.gather != nullptr ? __ldcg(call.gather + at) : at));
   }
 
-  template <int Eights>
-  __device__ void write(const float (&sums)[Eights][4], const GroupedPass& pass, const Rows& rows,
+  template <int NTiles>
+  __device__ void write(const float (&sums)[NTiles][4], const GroupedPass& pass, const Rows& rows,
                         int slab) const {
 #pragma unroll
-    for (int i = 0; i < Eights; ++i) {
+    for (int i = 0; i < NTiles; ++i) {
 #pragma unroll
       for (int column = 0; column < 2; ++column) {
         const int token = 8 * i + 2 * t + column;
@@ -283,18 +284,18 @@ struct GroupedMultiplier {
     }
   }
 
-  template <int Eights>
+  template <int NTiles>
   __device__ void run_slab(const GroupedPass& pass, int slab) {
-    wait(room.tokens_full, tokens.parity);
+    mbarrier_wait(smem.tokens_full, tokens.parity);
     for (int pair = pass.first + team; pair < pass.end; pair += grouped_teams) {
       Rows rows = {};
-      if (member == finisher_of(turn)) rows = rows_of(pass, pair);
-      float sums[Eights][4] = {};
-      add_parts<Eights>(sums, slab);
-      if (join<Eights>(sums)) write<Eights>(sums, pass, rows, slab);
+      if (member == reducer_of(turn)) rows = rows_of(pass, pair);
+      float sums[NTiles][4] = {};
+      add_parts<NTiles>(sums, slab);
+      if (join<NTiles>(sums)) write<NTiles>(sums, pass, rows, slab);
     }
     __syncwarp();
-    arrive_as_warp(room.tokens_empty, lane);
+    mbarrier_arrive_warp(smem.tokens_empty, lane);
     tokens.advance(1);
   }
 
@@ -312,29 +313,29 @@ struct GroupedMultiplier {
 };
 
 // How many say that a phase has ended. Copies do so themselves, behind one thread that expects them.
-__device__ inline int arrivals_at(const GroupedRoom& room, const Barrier* barrier) {
-  if (barrier >= room.sums_read) return warp_arrivals;
-  if (barrier >= room.sums_there) return (grouped_members - 1) * warp_arrivals;
-  if (barrier == room.tokens_empty) return grouped_warps * warp_arrivals;
-  const bool is_empty = barrier >= room.empty && barrier < room.tokens_full;
+__device__ inline int arrivals_at(const GroupedSmem& smem, const Mbarrier* barrier) {
+  if (barrier >= smem.sums_empty) return warp_arrivals;
+  if (barrier >= smem.sums_full) return (grouped_members - 1) * warp_arrivals;
+  if (barrier == smem.tokens_empty) return grouped_warps * warp_arrivals;
+  const bool is_empty = barrier >= smem.empty && barrier < smem.tokens_full;
   return is_empty ? grouped_members * warp_arrivals : 1;
 }
 
-__device__ inline void start_room(const GroupedCall& call, const GroupedRoom& room, int chunk_cols,
-                                  int thread) {
+__device__ inline void init_smem(const GroupedCall& call, const GroupedSmem& smem, int chunk_cols,
+                                 int thread) {
   const GroupedShape& shape = call.shape;
   // A lane of every warp, each a few: lanes of one warp would start theirs one after another.
-  for (int i = thread / 32; thread % 32 == 0 && i < GroupedRoom::barriers; i += grouped_warps + 2) {
-    start_barrier(room.full + i, arrivals_at(room, room.full + i));
+  for (int i = thread / 32; thread % 32 == 0 && i < GroupedSmem::barriers; i += grouped_warps + 2) {
+    mbarrier_init(smem.full + i, arrivals_at(smem, smem.full + i));
   }
   // Columns that no token has must be numbers: they are multiplied by zero.
   if (call.cols % chunk_cols != 0) {
-    const int units = 8 * shape.eights * shape.token_stride / 16;
+    const int units = 8 * shape.n_tiles * shape.token_stride / 16;
     for (int i = thread; i < units; i += grouped_threads) {
-      reinterpret_cast<uint4*>(room.tokens)[i] = make_uint4(0, 0, 0, 0);
+      reinterpret_cast<uint4*>(smem.tokens)[i] = make_uint4(0, 0, 0, 0);
     }
   }
-  publish_barriers();
+  fence_proxy_async();
 }
 
 // The groups of a gated product come from the kernel before. Those of a plain one are older, if it has any:
@@ -344,46 +345,46 @@ template <class Codec, GroupedMode mode>
 __global__ void __launch_bounds__(grouped_threads, 1)
     grouped_kernel(const __grid_constant__ GroupedCall call) {
   extern __shared__ __align__(128) std::byte start[];
-  const GroupedRoom room(start, call.shape);
+  const GroupedSmem smem(start, call.shape);
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
-  start_room(call, room, tiles::chunk_of(Codec::format).cols, thread);
+  init_smem(call, smem, tiles::chunk_of(Codec::format).cols, thread);
   if (warp == grouped_warps) {
     if constexpr (mode == GroupedMode::gated) {
       wait_for_previous();
       let_next_start();
     }
     if (call.group_rows != nullptr) {
-      GroupedShare::find(room.share, call, lane);
+      GroupedWork::find(smem.share, call, lane);
     } else if (lane == 0) {
-      GroupedShare::divide(room.share, call);
+      GroupedWork::divide(smem.share, call);
     }
   }
   __syncthreads();
-  const GroupedShare share = {room.share[0], room.share[1], room.share[2], room.share[3]};
+  const GroupedWork share = {smem.share[0], smem.share[1], smem.share[2], smem.share[3]};
   if (warp < grouped_warps) {
     const int team = warp / grouped_members;
     // So that the first members of all teams are not on the same quarter of the multiprocessor.
     const int member = (warp + team) % grouped_members;
-    GroupedMultiplier<Codec, mode> work = {call, room, team, member, lane, lane / 4, lane % 4};
+    GroupedConsumer<Codec, mode> work = {call, smem, team, member, lane, lane / 4, lane % 4};
     share.for_each(call, [&](const GroupedPass& pass) { work.run(pass); });
   } else if (warp == grouped_warps) {
     if constexpr (mode == GroupedMode::plain) {
       wait_for_previous();
       let_next_start();
     }
-    GroupedGatherer<Codec> gatherer = {call, room, lane};
+    GroupedTokenProducer<Codec> gatherer = {call, smem, lane};
     share.for_each(call, [&](const GroupedPass& pass) { gatherer.run(pass); });
   } else if (lane == 0) {
-    GroupedFiller<Codec, mode> filler = {call, room};
-    share.for_each(call, [&](const GroupedPass& pass) { filler.run(pass); });
+    GroupedWeightProducer<Codec, mode> producer = {call, smem};
+    share.for_each(call, [&](const GroupedPass& pass) { producer.run(pass); });
   }
 }
 
 template <class Codec>
-void start_grouped(const Queue& queue, const GroupedCall& call, GroupedMode mode) {
+void launch_grouped(const Queue& queue, const GroupedCall& call, GroupedMode mode) {
   const auto start = [&](void (*kernel)(GroupedCall)) {
     const int bytes =
-        GroupedRoom::fixed_bytes(call.shape) + call.shape.stages * GroupedStage<Codec::format>::bytes;
+        GroupedSmem::fixed_bytes(call.shape) + call.shape.stages * GroupedStage<Codec::format>::bytes;
     // What other shapes need as well: recorded steps have several.
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, queue.shared_limit));
     launch(queue,

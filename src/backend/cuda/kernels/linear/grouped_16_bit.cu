@@ -12,35 +12,35 @@ template <WeightFormat Format>
 struct Codec : GroupedCodec {
   static constexpr WeightFormat format = Format;
   static constexpr int runs = 2;
-  struct Piece {
+  struct Fragment {
     uint4 words[2];
   };
   __device__ static int element(int t, int run) { return 32 * run + 8 * t; }
-  __device__ static Piece load(const std::byte* chunk, int g, int t) {
+  __device__ static Fragment load(const std::byte* chunk, int g, int t) {
     const auto* half = chunk + tiles::run_16_bit(g, t);
     return {{*reinterpret_cast<const uint4*>(half), *reinterpret_cast<const uint4*>(half + 512)}};
   }
   __device__ static std::uint32_t narrowed(std::uint32_t pair) {
     if constexpr (Format == WeightFormat::bf16) return pair;
     const float2 wide = __half22float2(*reinterpret_cast<const __half2*>(&pair));
-    return packed(wide.x, wide.y);
+    return pack_bf16x2(wide.x, wide.y);
   }
-  __device__ static void decode(std::uint32_t (&out)[4], const Piece& piece, int run) {
-    out[0] = narrowed(piece.words[run].x);
-    out[1] = narrowed(piece.words[run].y);
-    out[2] = narrowed(piece.words[run].z);
-    out[3] = narrowed(piece.words[run].w);
+  __device__ static void decode(std::uint32_t (&out)[4], const Fragment& fragment, int run) {
+    out[0] = narrowed(fragment.words[run].x);
+    out[1] = narrowed(fragment.words[run].y);
+    out[2] = narrowed(fragment.words[run].z);
+    out[3] = narrowed(fragment.words[run].w);
   }
 };
 
 }  // namespace
 
 void grouped_bf16(const Queue& queue, const GroupedCall& call, GroupedMode mode) {
-  start_grouped<Codec<WeightFormat::bf16>>(queue, call, mode);
+  launch_grouped<Codec<WeightFormat::bf16>>(queue, call, mode);
 }
 
 void grouped_f16(const Queue& queue, const GroupedCall& call, GroupedMode mode) {
-  start_grouped<Codec<WeightFormat::f16>>(queue, call, mode);
+  launch_grouped<Codec<WeightFormat::f16>>(queue, call, mode);
 }
 
 }  // namespace inferno::cuda

@@ -15,8 +15,8 @@ enum class GroupedMode { gated, plain };
 constexpr int grouped_teams = 4, grouped_members = 4;
 constexpr int grouped_warps = grouped_teams * grouped_members;
 constexpr int grouped_threads = 32 * (grouped_warps + 2);
-constexpr int grouped_most_stages = 24;
-constexpr int grouped_most_eights = 3;  // a group's tokens come in eights
+constexpr int grouped_max_stages = 24;
+constexpr int grouped_max_n_tiles = 3;  // a group's tokens come in eights
 
 // A stage of the ring: of each tile of a pair so many chunks, `each` for each member of a team. Nine
 // kilobytes, if a chunk for each is not more.
@@ -33,7 +33,7 @@ struct GroupedStage {
 // a stage of the ring.
 struct GroupedShape {
   int chunks = 0, slabs = 1, slab_chunks = 0;
-  int stages = 0, eights = 1, token_stride = 0;
+  int stages = 0, n_tiles = 1, token_stride = 0;
   __device__ int chunks_of(int slab) const { return min(slab_chunks, chunks - slab * slab_chunks); }
 };
 
@@ -45,8 +45,8 @@ struct GroupedPart {
 
 struct GroupedCall {
   GroupedShape shape;
-  int pairs = 0;                       // of one expert; plain: two tiles make a pair
-  GroupedPart parts[gemv_most_parts];  // gated: one, and behind it up
+  int pairs = 0;                      // of one expert; plain: two tiles make a pair
+  GroupedPart parts[gemv_max_parts];  // gated: one, and behind it up
   int part_count = 1;
   std::int64_t tile_bytes = 0, expert_bytes = 0;
   // The tables of groups, or none: then all tokens read one matrix, and groups follow one another.
@@ -65,31 +65,31 @@ struct GroupedCall {
 };
 
 // Shared memory, front to back. Sums of a team's members wait there until one of them has read them.
-struct GroupedRoom {
-  Barrier *full, *empty, *tokens_full, *tokens_empty, *sums_there, *sums_read;
+struct GroupedSmem {
+  Mbarrier *full, *empty, *tokens_full, *tokens_empty, *sums_full, *sums_empty;
   std::int32_t* share;  // first group, its first pair, last group, its end
   float4* sums;         // [team][member but one][eight][lane]
   std::byte *ring, *tokens;
 
-  static constexpr int barriers = 2 * grouped_most_stages + 2 + 2 * grouped_teams;
+  static constexpr int barriers = 2 * grouped_max_stages + 2 + 2 * grouped_teams;
   static constexpr int small_bytes = 8 * barriers + 16;
-  __host__ __device__ static int sums_bytes(int eights) {
-    return grouped_teams * (grouped_members - 1) * eights * 32 * 16;
+  __host__ __device__ static int sums_bytes(int n_tiles) {
+    return grouped_teams * (grouped_members - 1) * n_tiles * 32 * 16;
   }
   __host__ __device__ static int fixed_bytes(const GroupedShape& shape) {
-    const int bytes = small_bytes + sums_bytes(shape.eights) + 8 * shape.eights * shape.token_stride;
+    const int bytes = small_bytes + sums_bytes(shape.n_tiles) + 8 * shape.n_tiles * shape.token_stride;
     return (bytes + 127) / 128 * 128;
   }
-  __device__ GroupedRoom(std::byte* start, const GroupedShape& shape) {
-    full = reinterpret_cast<Barrier*>(start);
-    empty = full + grouped_most_stages;
-    tokens_full = empty + grouped_most_stages;
+  __device__ GroupedSmem(std::byte* start, const GroupedShape& shape) {
+    full = reinterpret_cast<Mbarrier*>(start);
+    empty = full + grouped_max_stages;
+    tokens_full = empty + grouped_max_stages;
     tokens_empty = tokens_full + 1;
-    sums_there = tokens_empty + 1;
-    sums_read = sums_there + grouped_teams;
-    share = reinterpret_cast<std::int32_t*>(sums_read + grouped_teams);
+    sums_full = tokens_empty + 1;
+    sums_empty = sums_full + grouped_teams;
+    share = reinterpret_cast<std::int32_t*>(sums_empty + grouped_teams);
     sums = reinterpret_cast<float4*>(start + small_bytes);
-    tokens = start + small_bytes + sums_bytes(shape.eights);
+    tokens = start + small_bytes + sums_bytes(shape.n_tiles);
     ring = start + fixed_bytes(shape);
   }
 };
@@ -101,7 +101,7 @@ struct GroupedPass {
 
 // The blocks' shares are runs of pairs of about the same cost: a pair is read and decoded once for its group,
 // and multiplied once for each eight tokens, which costs little beside.
-struct GroupedShare {
+struct GroupedWork {
   int first_group, first_pair, last_group, last_end;
 
   static __device__ int cost_of(int rows) {
@@ -154,9 +154,9 @@ struct GroupedShare {
 
   static __device__ GroupedPass whole(const GroupedCall& call, int group) {
     GroupedPass pass = {
-        .expert = 0, .place = 8 * call.shape.eights * group, .rows = 0, .first = 0, .end = call.pairs};
+        .expert = 0, .place = 8 * call.shape.n_tiles * group, .rows = 0, .first = 0, .end = call.pairs};
     if (call.group_rows == nullptr) {
-      pass.rows = min(8 * call.shape.eights, call.tokens - pass.place);
+      pass.rows = min(8 * call.shape.n_tiles, call.tokens - pass.place);
       return pass;
     }
     pass.expert = __ldcg(call.group_expert + group);
@@ -186,7 +186,7 @@ __device__ inline const GroupedPart& part_of(const GroupedCall& call, int pair) 
 }
 
 // The team's next stage: every fourth is its own.
-__device__ inline void advance(RingPlace& place, int stages) {
+__device__ inline void advance(PipelineState& place, int stages) {
   place.stage += grouped_teams;
   if (place.stage < stages) return;
   place.stage -= stages;

@@ -24,8 +24,8 @@ void linear_generic(const Queue& queue, const WeightView& weight, const Product&
 
 // The memory-bound kernel for a few tokens, bf16 activations: parts of one format, whose columns follow one
 // another from product.column on.
-constexpr int gemv_most_tokens = 8;
-constexpr int gemv_most_parts = 4;
+constexpr int gemv_max_tokens = 8;
+constexpr int gemv_max_parts = 4;
 bool has_gemv(const WeightView& weight);
 void gemv(const Queue& queue, std::span<const WeightView> parts, const Product& product);
 
@@ -54,7 +54,7 @@ struct GemmCall {
   std::int32_t tiles = 0, first_expert = 0, experts = 1;
   bool gathers = false;  // in is read through sorted->tokens
   // Instead of `weight` and `rows`, unless sorted: matrices whose columns of `out` follow one another,
-  // gemv_most_parts at most.
+  // gemv_max_parts at most.
   std::span<const WeightView> parts = {};
 
   // What gemm_gated() fills in.

@@ -24,7 +24,7 @@ struct GenericCall {
 
 template <class Reader>
 __global__ void __launch_bounds__(32 * warps) generic_kernel(const Reader weight, const GenericCall call) {
-  __shared__ float room[warps][tokens_at_once];
+  __shared__ float smem[warps][tokens_at_once];
   wait_for_previous();
   let_next_start();
   const int thread = static_cast<int>(threadIdx.x), row = static_cast<int>(blockIdx.x);
@@ -50,12 +50,12 @@ __global__ void __launch_bounds__(32 * warps) generic_kernel(const Reader weight
   for (int t = 0; t < tokens_at_once; ++t) {
     if (t >= tokens) break;
     const float sum = warp_sum(sums[t]);
-    if (thread % 32 == 0) room[thread / 32][t] = sum;
+    if (thread % 32 == 0) smem[thread / 32][t] = sum;
   }
   __syncthreads();
   if (thread >= tokens) return;
   float sum = call.bias == nullptr ? 0.0f : call.bias[expert * call.bias_stride + call.column + row];
-  for (int warp = 0; warp < warps; ++warp) sum += room[warp][thread];
+  for (int warp = 0; warp < warps; ++warp) sum += smem[warp][thread];
   call.out.put(std::int64_t{first + thread} * call.out_cols + call.column + row, sum);
 }
 

@@ -83,7 +83,7 @@ struct PackMxfp4 {
     std::uint32_t words[2] = {};
 #pragma unroll
     for (int i = 0; i < 16; ++i) {
-      words[i / 8] |= place_mxfp4(std::uint32_t{block.nibbles[i]} >> shift & 0xFu, i % 8);
+      words[i / 8] |= pack_mxfp4_code(std::uint32_t{block.nibbles[i]} >> shift & 0xFu, i % 8);
     }
     *reinterpret_cast<uint2*>(lane.chunk + tiles::run_mxfp4(lane.g, 2 * lane.t)) =
         make_uint2(words[0], words[1]);

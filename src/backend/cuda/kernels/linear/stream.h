@@ -7,7 +7,7 @@
 
 namespace inferno::cuda {
 
-constexpr int stream_most_active = 32, stream_most_experts = 128;
+constexpr int stream_max_active = 32, stream_max_experts = 128;
 
 // residual += scale * product; out = gain * residual, with 1 / rms delayed.
 struct AddTo {
@@ -17,12 +17,12 @@ struct AddTo {
   float* squares = nullptr;             // [blocks]
   const Weight* router = nullptr;       // reads `out` next: its logits are summed on the way
   std::int64_t* router_sums = nullptr;  // [experts], see Routing
-  std::int32_t* undecided = nullptr;    // [stream_most_active]: become -1 until experts are chosen
+  std::int32_t* undecided = nullptr;    // [stream_max_active]: become -1 until experts are chosen
 };
 
 // What mix_experts chooses: in the kernel that first reads an expert.
 struct Routing {
-  // [stream_most_experts]: sums of logits, not yet multiplied by 1 / rms, in units of stream_route.cuh. All
+  // [stream_max_experts]: sums of logits, not yet multiplied by 1 / rms, in units of stream_route.cuh. All
   // zero unless they wait to be read; the kernel behind the one that reads them makes them zero again.
   std::int64_t* sums = nullptr;
   const float* bias = nullptr;

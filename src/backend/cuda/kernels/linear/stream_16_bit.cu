@@ -17,10 +17,10 @@ struct Codec {
     struct Inputs {
       const std::byte* x;
       const float *first, *second;  // factors
-      __device__ void load(const StreamRoom& room, int a, int b, int, int lane) {
-        x = room.in + (lane / 4 % 2 == 0 ? a : b) * 128 + lane % 4 * 16;
-        first = room.factors + 2 * a;
-        second = room.factors + 2 * b;
+      __device__ void load(const StreamSmem& smem, int a, int b, int, int lane) {
+        x = smem.in + (lane / 4 % 2 == 0 ? a : b) * 128 + lane % 4 * 16;
+        first = smem.factors + 2 * a;
+        second = smem.factors + 2 * b;
       }
     };
     float c[4] = {}, e[4] = {};
@@ -29,11 +29,11 @@ struct Codec {
 
     __device__ void multiply(uint4 w, uint4 v, uint4 b) {
       if constexpr (F16) {
-        multiply_add_f16(c, w.x, v.x, w.y, v.y, b.x, b.y);
-        multiply_add_f16(e, w.z, v.z, w.w, v.w, b.z, b.w);
+        mma_f16(c, w.x, v.x, w.y, v.y, b.x, b.y);
+        mma_f16(e, w.z, v.z, w.w, v.w, b.z, b.w);
       } else {
-        multiply_add(c, w.x, v.x, w.y, v.y, b.x, b.y);
-        multiply_add(e, w.z, v.z, w.w, v.w, b.z, b.w);
+        mma_bf16(c, w.x, v.x, w.y, v.y, b.x, b.y);
+        mma_bf16(e, w.z, v.z, w.w, v.w, b.z, b.w);
       }
     }
     __device__ void scale(float first, float second) {
@@ -42,12 +42,12 @@ struct Codec {
 #pragma unroll
       for (int i = 0; i < 4; ++i) c[i] = e[i] = 0.0f;
     }
-    __device__ void add(const StreamPiece& piece, const Inputs& in, int lane) {
+    __device__ void add(const StreamSlice& slice, const Inputs& in, int lane) {
       const auto words = [](const std::byte* from) { return *reinterpret_cast<const uint4*>(from); };
-      const std::byte* a = piece.data + tiles::run_16_bit(lane / 4, lane % 4);
-      const std::byte* b = a + piece.to_second;
+      const std::byte* a = slice.data + tiles::run_16_bit(lane / 4, lane % 4);
+      const std::byte* b = a + slice.to_second;
 #pragma unroll 1
-      for (int chunk = 0; chunk < piece.chunks; ++chunk) {
+      for (int chunk = 0; chunk < slice.chunks; ++chunk) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           const int at = 1024 * chunk + 512 * half, block = 2 * chunk + half;
@@ -62,10 +62,10 @@ struct Codec {
 }  // namespace
 
 void stream_bf16(const Queue& queue, const StreamCall& call, StreamMode mode, int blocks, int shared) {
-  start_stream<Codec<false>>(queue, call, mode, blocks, shared);
+  launch_stream<Codec<false>>(queue, call, mode, blocks, shared);
 }
 void stream_f16(const Queue& queue, const StreamCall& call, StreamMode mode, int blocks, int shared) {
-  start_stream<Codec<true>>(queue, call, mode, blocks, shared);
+  launch_stream<Codec<true>>(queue, call, mode, blocks, shared);
 }
 
 }  // namespace inferno::cuda

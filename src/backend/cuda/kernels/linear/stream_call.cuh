@@ -17,7 +17,7 @@ constexpr bool is_adding(StreamMode mode) {
   return mode == StreamMode::add || mode == StreamMode::combine;
 }
 // Whether a pair of tiles gives eight results, or sixteen.
-constexpr bool gives_eight(StreamMode mode) {
+constexpr bool pair_gives_eight_rows(StreamMode mode) {
   return is_gated(mode) || mode == StreamMode::combine;
 }
 
@@ -25,7 +25,7 @@ constexpr bool gives_eight(StreamMode mode) {
 // for one of four warps of 128: attention.
 constexpr int stream_warps = 15;
 constexpr int stream_threads = 32 * stream_warps;
-constexpr int stream_most_stages = 16;
+constexpr int stream_max_stages = 16;
 constexpr int stream_router_rows = 128;  // of a block whose results a router reads
 constexpr int stream_batch = 6;          // pairs of tiles whose sums are kept at once
 
@@ -51,9 +51,9 @@ struct StreamShape {
 // In the order of use: what the first copies need comes first.
 struct StreamCall {
   StreamShape shape;
-  int tiles_each = 0, tiles_rest = 0;  // of eight rows, of a block; of gated products: of the gate
+  int tiles_each = 0, tiles_remainder = 0;  // of eight rows, of a block; of gated products: of the gate
   std::int64_t tile_bytes = 0, expert_bytes = 0;
-  StreamPart parts[gemv_most_parts];
+  StreamPart parts[gemv_max_parts];
   int part_count = 1;
   int active = 1, expert_tiles = 0;
   int vectors = 1;                        // one input for each chosen expert when there are several
@@ -73,7 +73,7 @@ struct StreamCall {
   const float* gain = nullptr;
   float scale = 1.0f;
   float* squares = nullptr;
-  std::int32_t* undecided = nullptr;  // [stream_most_active]
+  std::int32_t* undecided = nullptr;  // [stream_max_active]
   Elements router;                    // [experts, width]
   std::int64_t router_tile = 0;       // bytes of its tiles; 0: rows lie one after another
   int router_experts = 0;
@@ -83,8 +83,9 @@ struct StreamCall {
 
 // Shared memory, front to back. Inputs take two bytes each; `factors` and `sums` belong to blocks of 32.
 // Two batches' sums take turns in `reduced`.
-struct StreamRoom {
-  Barrier *full, *empty, *begun, *routed;  // begun: the kernel before has ended; routed: experts are chosen
+struct StreamSmem {
+  Mbarrier *full, *empty, *predecessor_done,
+      *routed;  // begun: the kernel before has ended; routed: experts are chosen
   float *reduced, *squares, *scaled, *inverse, *factors, *sums;
   std::int32_t* chosen;   // twice: the warp that copies knows them earlier
   std::byte *zeros, *in;  // zeros: 32 bytes of them
@@ -95,23 +96,23 @@ struct StreamRoom {
   static constexpr int batch_floats = stream_warps * warp_floats;
   static constexpr int small_floats = stream_warps + 1 + stream_router_rows + 16;
   // Bytes that codecs may read, and multiply by zero.
-  static constexpr int behind_input = 128, behind_ring = 2048;
+  static constexpr int input_padding = 128, ring_padding = 2048;
   __host__ __device__ static int fixed_bytes(int inputs) {
-    const int floats = 2 * batch_floats + small_floats + 2 * stream_most_active + inputs / 16;
-    return ((2 * stream_most_stages + 2) * 8 + 4 * floats + 2 * inputs + behind_input + 127) / 128 * 128;
+    const int floats = 2 * batch_floats + small_floats + 2 * stream_max_active + inputs / 16;
+    return ((2 * stream_max_stages + 2) * 8 + 4 * floats + 2 * inputs + input_padding + 127) / 128 * 128;
   }
-  __device__ StreamRoom(std::byte* start, int inputs) {
-    full = reinterpret_cast<Barrier*>(start);
-    empty = full + stream_most_stages;
-    begun = empty + stream_most_stages;
-    routed = begun + 1;
+  __device__ StreamSmem(std::byte* start, int inputs) {
+    full = reinterpret_cast<Mbarrier*>(start);
+    empty = full + stream_max_stages;
+    predecessor_done = empty + stream_max_stages;
+    routed = predecessor_done + 1;
     reduced = reinterpret_cast<float*>(routed + 1);
     zeros = reinterpret_cast<std::byte*>(reduced + 2 * batch_floats);
     inverse = reduced + 2 * batch_floats + 8;
     squares = inverse + 8;
     scaled = squares + stream_warps + 1;
     chosen = reinterpret_cast<std::int32_t*>(scaled + stream_router_rows);
-    factors = reinterpret_cast<float*>(chosen + 2 * stream_most_active);
+    factors = reinterpret_cast<float*>(chosen + 2 * stream_max_active);
     sums = factors + inputs / 32;
     in = reinterpret_cast<std::byte*>(sums + inputs / 32);
     ring = start + fixed_bytes(inputs);
@@ -120,25 +121,25 @@ struct StreamRoom {
 
 // The tiles of this block, taken two by two: of gated products one of the gate and one of up, of experts that
 // are added up the same of two experts, otherwise neighbours, of which the last may be alone.
-struct StreamShare {
+struct StreamWork {
   int first, tiles, pairs;
 };
 template <StreamMode mode>
-__device__ StreamShare share_of(const StreamCall& call) {
+__device__ StreamWork work_of(const StreamCall& call) {
   const int own = static_cast<int>(blockIdx.x);
-  const int tiles = call.tiles_each + (own < call.tiles_rest ? 1 : 0);
-  return {own * call.tiles_each + min(own, call.tiles_rest), tiles,
-          gives_eight(mode) ? tiles : (tiles + 1) / 2};
+  const int tiles = call.tiles_each + (own < call.tiles_remainder ? 1 : 0);
+  return {own * call.tiles_each + min(own, call.tiles_remainder), tiles,
+          pair_gives_eight_rows(mode) ? tiles : (tiles + 1) / 2};
 }
 
 // Which rows a tile is: of a part of the weight, or of a chosen expert.
-struct TilePlace {
+struct TileIndex {
   int tile, part = 0, choice = 0;
   __device__ int row() const { return tiles::tile_rows * tile; }
 };
 template <StreamMode mode>
-__device__ TilePlace place_of(const StreamCall& call, int tile) {
-  TilePlace out = {tile};
+__device__ TileIndex index_of(const StreamCall& call, int tile) {
+  TileIndex out = {tile};
   if constexpr (mode == StreamMode::plain) {
     while (out.part + 1 < call.part_count && tile >= call.parts[out.part + 1].first_tile) ++out.part;
     out.tile -= call.parts[out.part].first_tile;
@@ -150,18 +151,18 @@ __device__ TilePlace place_of(const StreamCall& call, int tile) {
 }
 
 // Barriers of the block, beside those of the ring. The warp that copies arrives and does not wait.
-__device__ inline void sync_multipliers() {
+__device__ inline void sync_consumers() {
   asm volatile("bar.sync 1, %0;" ::"n"(stream_threads) : "memory");
 }
 // The first of those that multiply and the warp that copies have started their barriers.
-__device__ inline void ring_may_be_filled(bool waits) {
+__device__ inline void producer_can_start(bool waits) {
   if (waits) {
     asm volatile("bar.sync 4, 64;" ::: "memory");
   } else {
     asm volatile("bar.arrive 4, 64;" ::: "memory");
   }
 }
-__device__ inline void ring_is_ready(bool waits) {
+__device__ inline void consumers_can_start(bool waits) {
   if (waits) {
     asm volatile("bar.sync 2, %0;" ::"n"(stream_threads + 32) : "memory");
   } else {
@@ -169,14 +170,14 @@ __device__ inline void ring_is_ready(bool waits) {
   }
 }
 // For the warps that write results; gated ones have so few rows.
-constexpr int stream_writers = 64;
-static_assert(stream_batch * tiles::tile_rows <= stream_writers);
+constexpr int stream_epilogue_threads = 64;
+static_assert(stream_batch * tiles::tile_rows <= stream_epilogue_threads);
 
 // Router logits are added up as integers, 2^-28 each: in any order the sum is the same, so that all blocks of
 // a kernel may add theirs to one number. What would not fit is cut off.
-constexpr float route_unit = 268435456.0f, route_most = 36028797018963968.0f;
+constexpr float route_unit = 268435456.0f, max_route_units = 36028797018963968.0f;
 __device__ inline void add_to_logit(std::int64_t* sum, float value) {
-  const long long units = __float2ll_rn(fminf(fmaxf(value * route_unit, -route_most), route_most));
+  const long long units = __float2ll_rn(fminf(fmaxf(value * route_unit, -max_route_units), max_route_units));
   atomicAdd(reinterpret_cast<unsigned long long*>(sum), static_cast<unsigned long long>(units));
 }
 

@@ -9,7 +9,7 @@
 namespace inferno::cuda {
 
 // What a thread needs beside its sum, asked for before the weights are waited for.
-struct StreamOperands {
+struct EpilogueOperands {
   static constexpr int max_biases = 4;  // of chosen experts, asked for early
   int column = -1;                      // in the output; -1: this thread has none
   float biases[max_biases] = {};
@@ -20,7 +20,7 @@ struct StreamOperands {
     if (column >= 0) residual = __ldcg(call.residual + column);
   }
   // Of chosen experts that are added up one bias remains when their shares are known: lane k has the k-th.
-  __device__ void join_biases(const StreamCall& call, const StreamRoom& room, float shares) {
+  __device__ void join_biases(const StreamCall& call, const StreamSmem& smem, float shares) {
     if (call.bias == nullptr) return;
     float sum = 0.0f;
     for (int k = 0; k < call.active; ++k) {
@@ -28,7 +28,7 @@ struct StreamOperands {
       if (k < max_biases) {
         sum += share * (k == 0 ? biases[0] : k == 1 ? biases[1] : k == 2 ? biases[2] : biases[3]);
       } else if (column >= 0) {
-        sum += share * __ldg(call.bias + room.chosen[k] * call.bias_stride + column);
+        sum += share * __ldg(call.bias + smem.chosen[k] * call.bias_stride + column);
       }
     }
     biases[0] = sum;
@@ -37,27 +37,27 @@ struct StreamOperands {
 
 // `first`: the batch's first pair.
 template <StreamMode mode>
-__device__ StreamOperands operands_of(const StreamCall& call, const StreamRoom& room,
-                                      const StreamShare& share, int first, int thread) {
-  StreamOperands out;
-  constexpr int each = gives_eight(mode) ? 1 : 2;  // tiles of a pair whose rows are results
+__device__ EpilogueOperands epilogue_operands(const StreamCall& call, const StreamSmem& smem,
+                                              const StreamWork& share, int first, int thread) {
+  EpilogueOperands out;
+  constexpr int each = pair_gives_eight_rows(mode) ? 1 : 2;  // tiles of a pair whose rows are results
   const int tile = each * first + thread / tiles::tile_rows;
   if (thread >= each * tiles::tile_rows * stream_batch || tile >= share.tiles) return out;
-  const TilePlace place = place_of<mode>(call, share.first + tile);
-  const StreamPart& part = call.parts[place.part];
-  const int row = place.row() + thread % tiles::tile_rows;
+  const TileIndex index = index_of<mode>(call, share.first + tile);
+  const StreamPart& part = call.parts[index.part];
+  const int row = index.row() + thread % tiles::tile_rows;
   if (row >= part.rows) return out;
-  out.column = place.choice * part.rows + part.column + row;
+  out.column = index.choice * part.rows + part.column + row;
   if constexpr (is_gated(mode)) {
     if (call.bias != nullptr) {
-      const std::int64_t expert = mode == StreamMode::experts ? room.chosen[place.choice] : 0;
+      const std::int64_t expert = mode == StreamMode::experts ? smem.chosen[index.choice] : 0;
       out.biases[0] = __ldg(call.bias + expert * call.bias_stride + row);
       out.biases[1] = __ldg(call.bias + expert * call.bias_stride + part.rows + row);
     }
   } else if (call.bias != nullptr && mode == StreamMode::combine) {
 #pragma unroll
-    for (int k = 0; k < StreamOperands::max_biases; ++k) {
-      if (k < call.active) out.biases[k] = __ldg(call.bias + room.chosen[k] * call.bias_stride + row);
+    for (int k = 0; k < EpilogueOperands::max_biases; ++k) {
+      if (k < call.active) out.biases[k] = __ldg(call.bias + smem.chosen[k] * call.bias_stride + row);
     }
   } else if (call.bias != nullptr) {
     out.biases[0] = __ldg(call.bias + out.column);
@@ -69,16 +69,16 @@ __device__ StreamOperands operands_of(const StreamCall& call, const StreamRoom& 
 __device__ inline float reduced_sum(const float* reduced, int row) {
   float sum = 0.0f;
 #pragma unroll
-  for (int warp = 0; warp < stream_warps; ++warp) sum += reduced[warp * StreamRoom::warp_floats + row];
+  for (int warp = 0; warp < stream_warps; ++warp) sum += reduced[warp * StreamSmem::warp_floats + row];
   return sum;
 }
 
 // Returns the square of what was added up, for the norm behind.
 template <StreamMode mode>
-__device__ float write_result(const StreamCall& call, const StreamRoom& room, const float* reduced,
-                              const StreamOperands& with, int first, int thread) {
-  const float inverse = *room.inverse;
-  const int row = gives_eight(mode) ? thread / 8 * 16 + thread % 8 : thread;
+__device__ float write_result(const StreamCall& call, const StreamSmem& smem, const float* reduced,
+                              const EpilogueOperands& with, int first, int thread) {
+  const float inverse = *smem.inverse;
+  const int row = pair_gives_eight_rows(mode) ? thread / 8 * 16 + thread % 8 : thread;
   if constexpr (is_gated(mode)) {
     if (with.column < 0) return 0.0f;
     const float gate = reduced_sum(reduced, row) * inverse + with.biases[0];
@@ -103,8 +103,8 @@ __device__ float write_result(const StreamCall& call, const StreamRoom& room, co
       call.out.put(with.column, scaled);
     }
     const int own = 2 * tiles::tile_rows * first + thread;
-    if (mode == StreamMode::add && thread < StreamRoom::batch_rows && own < stream_router_rows) {
-      room.scaled[own] = scaled;
+    if (mode == StreamMode::add && thread < StreamSmem::batch_rows && own < stream_router_rows) {
+      smem.scaled[own] = scaled;
     }
     return value * value;
   }
@@ -112,25 +112,25 @@ __device__ float write_result(const StreamCall& call, const StreamRoom& room, co
 
 // This block's rows are neighbouring columns of the router: a thread's share of them, asked for early and
 // looked at late.
-struct RouterColumns {
-  static constexpr int most = 8;
-  std::uint32_t words[most] = {};
-  float weights[most] = {};
+struct RouterSlice {
+  static constexpr int max_columns = 8;
+  std::uint32_t words[max_columns] = {};
+  float weights[max_columns] = {};
 
   // The first warp has the squares to add up; the others have experts.
   __device__ static int expert_of(const StreamCall& call, int thread) {
     return thread < 32 ? call.router_experts : (thread - 32) >> call.router_shift;
   }
-  __device__ void load(const StreamCall& call, const StreamShare& share, int thread) {
+  __device__ void load(const StreamCall& call, const StreamWork& share, int thread) {
     const int lanes = 1 << call.router_shift, expert = expert_of(call, thread);
     const int width = call.parts[0].rows, first = tiles::tile_rows * share.first;
     const int rows = min(tiles::tile_rows * share.tiles, width - first);
     if (expert >= call.router_experts) return;
 #pragma unroll
-    for (int i = 0; i < most; ++i) {
+    for (int i = 0; i < max_columns; ++i) {
       const int at = (thread & (lanes - 1)) + i * lanes;
       if (at >= rows) break;
-      const std::int64_t element = place(call, expert, first + at, width);
+      const std::int64_t element = index(call, expert, first + at, width);
       words[i] = call.router.wide ? __ldg(reinterpret_cast<const std::uint32_t*>(call.router.data) + element)
                                   : __ldg(reinterpret_cast<const std::uint16_t*>(call.router.data) + element);
     }
@@ -139,10 +139,10 @@ struct RouterColumns {
   __device__ void read(const StreamCall& call) {
     const int shift = call.router.wide ? 0 : 16;
 #pragma unroll
-    for (int i = 0; i < most; ++i) weights[i] = __uint_as_float(words[i] << shift);
+    for (int i = 0; i < max_columns; ++i) weights[i] = __uint_as_float(words[i] << shift);
   }
   // Which of the router's elements that is.
-  __device__ static std::int64_t place(const StreamCall& call, int expert, int column, int width) {
+  __device__ static std::int64_t index(const StreamCall& call, int expert, int column, int width) {
     if (call.router_tile == 0) return std::int64_t{expert} * width + column;
     const std::int64_t chunk = expert / tiles::tile_rows * call.router_tile + column / 64 * 1024;
     return (chunk + tiles::run_16_bit(expert % tiles::tile_rows, column / 8 % 8)) / 2 + column % 8;
@@ -152,19 +152,19 @@ struct RouterColumns {
 // Behind write_result and a barrier: this block's part of the squares and of the router's logits. Rows that
 // are not there are zeros.
 template <StreamMode mode>
-__device__ void write_parts(const StreamCall& call, const StreamRoom& room, const RouterColumns& columns,
-                            int thread) {
+__device__ void write_partials(const StreamCall& call, const StreamSmem& smem, const RouterSlice& columns,
+                               int thread) {
   if (thread < 32) {
-    const float sum = warp_sum(thread < stream_warps ? room.squares[thread] : 0.0f);
+    const float sum = warp_sum(thread < stream_warps ? smem.squares[thread] : 0.0f);
     if (thread == 0) call.squares[blockIdx.x] = sum;
     return;
   }
   if (mode != StreamMode::add || call.router_sums == nullptr) return;
-  const int lanes = 1 << call.router_shift, expert = RouterColumns::expert_of(call, thread);
-  const float* own = room.scaled + (thread & (lanes - 1));
+  const int lanes = 1 << call.router_shift, expert = RouterSlice::expert_of(call, thread);
+  const float* own = smem.scaled + (thread & (lanes - 1));
   float sum = 0.0f;
 #pragma unroll
-  for (int i = 0; i < RouterColumns::most; ++i) sum += own[i * lanes] * columns.weights[i];
+  for (int i = 0; i < RouterSlice::max_columns; ++i) sum += own[i * lanes] * columns.weights[i];
   for (int offset = lanes / 2; offset > 0; offset >>= 1) sum += __shfl_xor_sync(full_warp, sum, offset);
   if (expert < call.router_experts && (thread & (lanes - 1)) == 0) {
     add_to_logit(call.router_sums + expert, sum);

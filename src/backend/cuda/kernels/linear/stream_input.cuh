@@ -11,7 +11,7 @@ namespace inferno::cuda {
 
 // 1 / rms of rows that lack it. One warp of a block reads the parts of the squares: if all did, the few lines
 // that hold them would be asked for thousands of times at once.
-struct SquareParts {
+struct PartialSquares {
   static constexpr int at_once = 5;
   float values[at_once] = {};
 
@@ -32,7 +32,7 @@ struct SquareParts {
   }
 };
 
-__device__ inline void load_eight(float (&out)[8], const StreamCall& call, int chunk) {
+__device__ inline void load_octet(float (&out)[8], const StreamCall& call, int chunk) {
   if (call.in_is_wide) {
     const auto* from = reinterpret_cast<const float4*>(call.in) + 2 * chunk;
     const float4 a = __ldcg(from), b = __ldcg(from + 1);
@@ -64,7 +64,7 @@ __device__ inline float2 f16_scale(float top) {
 }
 
 // Eight elements of a block, of which four neighbouring lanes hold the others, as f16 with a factor.
-__device__ inline uint4 scaled_chunk(const float (&x)[8], const StreamRoom& room, int chunk, bool exists) {
+__device__ inline uint4 scaled_octet(const float (&x)[8], const StreamSmem& smem, int chunk, bool exists) {
   float top = 0.0f;
 #pragma unroll
   for (int i = 0; i < 8; ++i) top = fmaxf(top, fabsf(x[i]));
@@ -74,26 +74,26 @@ __device__ inline uint4 scaled_chunk(const float (&x)[8], const StreamRoom& room
   std::uint32_t pairs[4];
 #pragma unroll
   for (int i = 0; i < 4; ++i) pairs[i] = half_pair(x[2 * i] * scale.x, x[2 * i + 1] * scale.x);
-  if (exists && chunk % 4 == 0) room.factors[chunk / 4] = scale.y;
+  if (exists && chunk % 4 == 0) smem.factors[chunk / 4] = scale.y;
   return make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
 }
 
 // The same as two bytes: sixteen bits, of which the tensor cores multiply the high and the low ones apart.
 // A block's 32 high bytes lie before its 32 low ones.
 template <bool Sums>
-__device__ void store_bytes(const float (&x)[8], const StreamRoom& room, int chunk, bool exists) {
-  constexpr float most = 32512.0f;
-  float top = 0.0f, nothing = 0.0f;  // nothing: not a number if any of them is none
+__device__ void store_int16(const float (&x)[8], const StreamSmem& smem, int chunk, bool exists) {
+  constexpr float max_value = 32512.0f;
+  float top = 0.0f, nan_probe = 0.0f;  // nothing: not a number if any of them is none
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     top = fmaxf(top, fabsf(x[i]));
-    nothing = fmaf(x[i], 0.0f, nothing);
+    nan_probe = fmaf(x[i], 0.0f, nan_probe);
   }
   top = fmaxf(top, __shfl_xor_sync(full_warp, top, 1));
   top = fmaxf(top, __shfl_xor_sync(full_warp, top, 2));
-  nothing += __shfl_xor_sync(full_warp, nothing, 1);
-  nothing += __shfl_xor_sync(full_warp, nothing, 2);
-  const float scale = top > 0.0f ? most / top : 0.0f, factor = top * (1.0f / most) + nothing;
+  nan_probe += __shfl_xor_sync(full_warp, nan_probe, 1);
+  nan_probe += __shfl_xor_sync(full_warp, nan_probe, 2);
+  const float scale = top > 0.0f ? max_value / top : 0.0f, factor = top * (1.0f / max_value) + nan_probe;
   std::uint32_t high[2] = {}, low[2] = {};
   int sum = 0;
 #pragma unroll
@@ -108,35 +108,36 @@ __device__ void store_bytes(const float (&x)[8], const StreamRoom& room, int chu
     sum += __shfl_xor_sync(full_warp, sum, 2);
   }
   if (!exists) return;
-  std::byte* to = room.in + 64 * (chunk / 4) + 8 * (chunk % 4);
+  std::byte* to = smem.in + 64 * (chunk / 4) + 8 * (chunk % 4);
   *reinterpret_cast<uint2*>(to) = make_uint2(high[0], high[1]);
   *reinterpret_cast<uint2*>(to + 32) = make_uint2(low[0], low[1]);
   if (chunk % 4 != 0) return;
-  room.factors[chunk / 4] = factor;
-  if constexpr (Sums) room.sums[chunk / 4] = factor * static_cast<float>(sum);
+  smem.factors[chunk / 4] = factor;
+  if constexpr (Sums) smem.sums[chunk / 4] = factor * static_cast<float>(sum);
 }
 
 enum class InputForm { bf16, f16, bytes, bytes_and_sums };  // all but bf16 with a factor for each block
 
 template <InputForm form>
-__device__ void store_octet(const float (&x)[8], const StreamRoom& room, int chunk, bool exists) {
+__device__ void store_octet(const float (&x)[8], const StreamSmem& smem, int chunk, bool exists) {
   if constexpr (form == InputForm::bytes || form == InputForm::bytes_and_sums) {
-    store_bytes<form == InputForm::bytes_and_sums>(x, room, chunk, exists);
+    store_int16<form == InputForm::bytes_and_sums>(x, smem, chunk, exists);
     return;
   }
   uint4 words;
   if constexpr (form == InputForm::f16) {
-    words = scaled_chunk(x, room, chunk, exists);
+    words = scaled_octet(x, smem, chunk, exists);
   } else {
-    words = make_uint4(packed(x[0], x[1]), packed(x[2], x[3]), packed(x[4], x[5]), packed(x[6], x[7]));
+    words = make_uint4(pack_bf16x2(x[0], x[1]), pack_bf16x2(x[2], x[3]), pack_bf16x2(x[4], x[5]),
+                       pack_bf16x2(x[6], x[7]));
   }
-  if (exists) reinterpret_cast<uint4*>(room.in)[chunk] = words;
+  if (exists) reinterpret_cast<uint4*>(smem.in)[chunk] = words;
 }
 
 // Octets of all inputs, of which some are asked for before the first is used. Of those that are in the
 // codec's form already only the factors are missing.
 template <InputForm form, int at_once>
-__device__ void stage_input(const StreamCall& call, const StreamRoom& room, int thread) {
+__device__ void stage_input(const StreamCall& call, const StreamSmem& smem, int thread) {
   const int octets = call.vectors * call.cols / 8;
   if (form == InputForm::bf16 ? !call.in_is_wide : form == InputForm::f16 && call.in_factor > 0.0f) {
     for (int first = thread; first < octets; first += at_once * stream_threads) {
@@ -149,7 +150,7 @@ __device__ void stage_input(const StreamCall& call, const StreamRoom& room, int 
 #pragma unroll
       for (int j = 0; j < at_once; ++j) {
         const int octet = first + j * stream_threads;
-        if (octet < octets) reinterpret_cast<uint4*>(room.in)[octet] = words[j];
+        if (octet < octets) reinterpret_cast<uint4*>(smem.in)[octet] = words[j];
       }
     }
     return;
@@ -159,13 +160,13 @@ __device__ void stage_input(const StreamCall& call, const StreamRoom& room, int 
 #pragma unroll
     for (int j = 0; j < at_once; ++j) {
       const int octet = first + j * stream_threads + thread;
-      if (octet < octets) load_eight(x[j], call, octet);
+      if (octet < octets) load_octet(x[j], call, octet);
     }
 #pragma unroll
     for (int j = 0; j < at_once; ++j) {
       const int octet = first + j * stream_threads + thread;
       if (first + j * stream_threads >= octets) break;
-      store_octet<form>(x[j], room, octet, octet < octets);
+      store_octet<form>(x[j], smem, octet, octet < octets);
     }
   }
 }

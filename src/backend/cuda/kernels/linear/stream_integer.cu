@@ -6,8 +6,8 @@ namespace {
 
 // Weights are signed bytes or, where `Unsigned`, bytes from 0 to 255.
 template <bool Unsigned>
-__device__ void multiply_add_bytes(std::int32_t (&c)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,
-                                   std::uint32_t a3, uint2 b) {
+__device__ void mma_int8(std::int32_t (&c)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,
+                         std::uint32_t a3, uint2 b) {
   if constexpr (Unsigned) {
     asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
         "{%0,%1,%2,%3};"
@@ -27,13 +27,13 @@ struct ByteWeights {
 };
 
 template <bool Unsigned>
-__device__ float four_blocks(const ByteWeights& weights, const std::byte* in, int lane) {
+__device__ float mma_four_blocks(const ByteWeights& weights, const std::byte* in, int lane) {
   const auto& w = weights.blocks;
   const uint2 own = *reinterpret_cast<const uint2*>(in + 32 * (lane / 4 % 2) + 8 * (lane % 4));
   const uint2 none = make_uint2(0, 0);
   std::int32_t c[4] = {};
-  multiply_add_bytes<Unsigned>(c, w[0].x, w[1].x, w[0].y, w[1].y, lane < 16 ? own : none);
-  multiply_add_bytes<Unsigned>(c, w[2].x, w[3].x, w[2].y, w[3].y, lane < 16 ? none : own);
+  mma_int8<Unsigned>(c, w[0].x, w[1].x, w[0].y, w[1].y, lane < 16 ? own : none);
+  mma_int8<Unsigned>(c, w[2].x, w[3].x, w[2].y, w[3].y, lane < 16 ? none : own);
   const bool even = lane % 2 == 0;
   return static_cast<float>(256 * (even ? c[0] : c[2]) + (even ? c[1] : c[3]));
 }
@@ -43,19 +43,19 @@ template <class Codec>
 struct TileSums {
   struct Inputs {
     typename Codec::Inputs first, second;
-    __device__ void load(const StreamRoom& room, int a, int b, int, int lane) {
-      first.load(room, a, lane);
-      second.load(room, b, lane);
+    __device__ void load(const StreamSmem& smem, int a, int b, int, int lane) {
+      first.load(smem, a, lane);
+      second.load(smem, b, lane);
     }
   };
   float2 sums = {};
   __device__ float2 rows(int) const { return sums; }
-  __device__ void add(const StreamPiece& piece, const Inputs& in, int lane) {
+  __device__ void add(const StreamSlice& slice, const Inputs& in, int lane) {
 #pragma unroll 1
-    for (int chunk = 0; chunk < piece.chunks; chunk += Codec::at_once) {
-      const bool all = chunk + Codec::at_once <= piece.chunks;
-      sums.x += Codec::multiply(piece.data, chunk, all, in.first, lane);
-      sums.y += Codec::multiply(piece.data + piece.to_second, chunk, all, in.second, lane);
+    for (int chunk = 0; chunk < slice.chunks; chunk += Codec::at_once) {
+      const bool all = chunk + Codec::at_once <= slice.chunks;
+      sums.x += Codec::multiply(slice.data, chunk, all, in.first, lane);
+      sums.y += Codec::multiply(slice.data + slice.to_second, chunk, all, in.second, lane);
     }
   }
 };
@@ -70,10 +70,10 @@ struct CodecQ8_0 {
   struct Inputs {
     const std::byte* x;    // the block that the lane's column of the operand belongs to
     const float* factors;  // of the block that its sums belong to
-    __device__ void load(const StreamRoom& room, int chunk, int lane) {
+    __device__ void load(const StreamSmem& smem, int chunk, int lane) {
       const int g = lane / 4, t = lane % 4;
-      x = room.in + 64 * (2 * chunk + 2 * (g / 2 % 2) + g / 4);
-      factors = room.factors + 2 * chunk + 2 * (t % 2) + t / 2;
+      x = smem.in + 64 * (2 * chunk + 2 * (g / 2 % 2) + g / 4);
+      factors = smem.factors + 2 * chunk + 2 * (t % 2) + t / 2;
     }
   };
 
@@ -84,7 +84,7 @@ struct CodecQ8_0 {
     const uint4 w = *reinterpret_cast<const uint4*>(from);
     const uint4 v = two ? *reinterpret_cast<const uint4*>(from + bytes) : make_uint4(0, 0, 0, 0);
     const float product =
-        four_blocks<false>({{{w.x, w.y}, {v.x, v.y}, {w.z, w.w}, {v.z, v.w}}}, in.x + 128 * chunk, lane);
+        mma_four_blocks<false>({{{w.x, w.y}, {v.x, v.y}, {w.z, w.w}, {v.z, v.w}}}, in.x + 128 * chunk, lane);
     if (!two && t % 2 != 0) return 0.0f;
     const std::byte* scale = tile + (chunk + t % 2) * bytes + tiles::scale_q8_0(g, t / 2);
     return product * (in.factors[2 * chunk] * __half2float(*reinterpret_cast<const __half*>(scale)));
@@ -104,11 +104,11 @@ struct CodecQ4_K {
   struct Inputs {
     const std::byte* x;           // the block that the lane's column of the operand belongs to
     const float *factors, *sums;  // of the block that its sums belong to
-    __device__ void load(const StreamRoom& room, int chunk, int lane) {
+    __device__ void load(const StreamSmem& smem, int chunk, int lane) {
       const int g = lane / 4, t = lane % 4;
-      x = room.in + 64 * (8 * chunk + 4 * (g / 2 % 2) + g / 4);
-      factors = room.factors + 8 * chunk + 4 * (t % 2) + t / 2;
-      sums = room.sums + 8 * chunk + 4 * (t % 2) + t / 2;
+      x = smem.in + 64 * (8 * chunk + 4 * (g / 2 % 2) + g / 4);
+      factors = smem.factors + 8 * chunk + 4 * (t % 2) + t / 2;
+      sums = smem.sums + 8 * chunk + 4 * (t % 2) + t / 2;
     }
   };
 
@@ -149,7 +149,7 @@ struct CodecQ4_K {
       const uint2 a = i == 0 ? make_uint2(w.x, w.y) : make_uint2(w.z, w.w);
       const uint2 b = i == 0 ? make_uint2(v.x, v.y) : make_uint2(v.z, v.w);
       const int block = 8 * chunk + 2 * i;
-      const float product = four_blocks<true>(
+      const float product = mma_four_blocks<true>(
           {{halves(a.x, a.y, 0), halves(b.x, b.y, 0), halves(a.x, a.y, 4), halves(b.x, b.y, 4)}},
           in.x + 64 * block, lane);
       sum += head.finish(product, 2 * i + t / 2, in.factors[block], in.sums[block]);
@@ -164,11 +164,11 @@ struct CodecQ4_K {
 }  // namespace
 
 void stream_q8_0(const Queue& queue, const StreamCall& call, StreamMode mode, int blocks, int shared) {
-  start_stream<CodecQ8_0>(queue, call, mode, blocks, shared);
+  launch_stream<CodecQ8_0>(queue, call, mode, blocks, shared);
 }
 
 void stream_q4_k(const Queue& queue, const StreamCall& call, StreamMode mode, int blocks, int shared) {
-  start_stream<CodecQ4_K>(queue, call, mode, blocks, shared);
+  launch_stream<CodecQ4_K>(queue, call, mode, blocks, shared);
 }
 
 }  // namespace inferno::cuda

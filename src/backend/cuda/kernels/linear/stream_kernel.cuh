@@ -17,28 +17,28 @@ namespace inferno::cuda {
 
 // What a codec multiplies: `chunks` neighbouring ones of two tiles, the second `to_second` bytes behind the
 // first. Where a tile is alone the second is left over from another; its sums are of no use.
-struct StreamPiece {
+struct StreamSlice {
   const std::byte* data;
   int to_second, chunks;
 };
 
 // A warp's way through the ring.
 template <class Codec, StreamMode mode>
-struct StreamWarp {
+struct StreamConsumer {
   static constexpr bool combines = mode == StreamMode::combine;
   using Sums = typename Codec::template Sums<combines>;
 
   const StreamCall& call;
-  const StreamRoom& room;
+  const StreamSmem& smem;
   const int warp, lane;
-  RingPlace at = {};
+  PipelineState at = {};
   int slot;  // which chunks of the next part are this warp's; goes round, so that all have as much to do
   typename Sums::Inputs in = {};
   int loaded = -1;      // what `in` was loaded for
   float shares = 0.0f;  // lane k: of the k-th expert
 
-  __device__ StreamWarp(const StreamCall& c, const StreamRoom& r, int thread)
-      : call(c), room(r), warp(thread / 32), lane(thread % 32), slot(warp) {}
+  __device__ StreamConsumer(const StreamCall& c, const StreamSmem& r, int thread)
+      : call(c), smem(r), warp(thread / 32), lane(thread % 32), slot(warp) {}
 
   // `choice`: of the first tile's input; the second's is the next one when combining.
   __device__ void multiply_part(Sums& sums, int choice, int part) {
@@ -47,14 +47,14 @@ struct StreamWarp {
     const int count = min(shape.each, (Codec::one_part ? shape.chunks : shape.chunks_of(part)) - first);
     const int input = choice * shape.chunks + part * shape.part_chunks + first;
     if (count > 0 && input != loaded) {
-      in.load(room, input, combines && choice + 1 < call.vectors ? input + shape.chunks : input, count, lane);
+      in.load(smem, input, combines && choice + 1 < call.vectors ? input + shape.chunks : input, count, lane);
       loaded = input;
     }
-    const std::byte* stage = room.ring + at.stage * shape.stage_bytes() + first * shape.chunk_bytes;
-    wait(room.full + at.stage, at.parity);
+    const std::byte* stage = smem.ring + at.stage * shape.stage_bytes() + first * shape.chunk_bytes;
+    mbarrier_wait(smem.full + at.stage, at.parity);
     if (count > 0) sums.add({stage, shape.part_bytes(), count}, in, lane);
     __syncwarp();
-    arrive_as_warp(room.empty + at.stage, lane);
+    mbarrier_arrive_warp(smem.empty + at.stage, lane);
     at.advance(shape.stages);
   }
 
@@ -101,7 +101,7 @@ struct StreamWarp {
   }
 
   __device__ void multiply_batch(float* reduced, int pairs) {
-    float* own = reduced + warp * StreamRoom::warp_floats + tiles::tile_rows * (lane % 4) + lane / 4;
+    float* own = reduced + warp * StreamSmem::warp_floats + tiles::tile_rows * (lane % 4) + lane / 4;
     for (int pair = 0; pair < pairs; ++pair, own += 2 * tiles::tile_rows) {
       const float sum = multiply_pair();
       if (lane % 4 < (combines ? 1 : 2)) *own = sum;
@@ -111,27 +111,27 @@ struct StreamWarp {
 
 // Behind the kernel before: its results. Everything is asked for before anything is used.
 template <class Codec, StreamMode mode>
-__device__ void prepare(const StreamCall& call, const StreamRoom& room, StreamWarp<Codec, mode>& warp,
-                        StreamOperands& operands, int thread) {
+__device__ void prepare(const StreamCall& call, const StreamSmem& smem, StreamConsumer<Codec, mode>& warp,
+                        EpilogueOperands& operands, int thread) {
   const int lane = thread % 32;
   // A warp that has little or nothing to stage and to write.
   const bool measures = mode != StreamMode::experts && thread >= stream_threads - 32;
-  ring_is_ready(/*waits=*/true);
+  consumers_can_start(/*waits=*/true);
   wait_for_previous();
-  if (thread == 0) arrive(room.begun);
-  SquareParts squares;
+  if (thread == 0) mbarrier_arrive(smem.predecessor_done);
+  PartialSquares squares;
   if (measures) squares.load(call.norm, lane);
   if (mode == StreamMode::combine && lane < call.active) warp.shares = __ldcg(call.shares + lane);
   if constexpr (is_adding(mode)) operands.read_residual(call);
-  stage_input<Codec::form, mode == StreamMode::combine ? 3 : 2>(call, room, thread);
+  stage_input<Codec::form, mode == StreamMode::combine ? 3 : 2>(call, smem, thread);
   if (measures) {
     const float inverse = squares.inverse_rms(call.norm, lane);
-    if (lane == 0) *room.inverse = inverse;
+    if (lane == 0) *smem.inverse = inverse;
   }
-  sync_multipliers();
-  if (mode == StreamMode::experts && thread < stream_writers) wait(room.routed, 0);
+  sync_consumers();
+  if (mode == StreamMode::experts && thread < stream_epilogue_threads) mbarrier_wait(smem.routed, 0);
   if (blockIdx.x != 0) return;
-  if (mode == StreamMode::add && call.undecided != nullptr && thread < stream_most_active) {
+  if (mode == StreamMode::add && call.undecided != nullptr && thread < stream_max_active) {
     __stcg(call.undecided + thread, -1);
   }
   // The logits have been read: the next layer's are added to zeros.
@@ -139,87 +139,87 @@ __device__ void prepare(const StreamCall& call, const StreamRoom& room, StreamWa
 }
 
 template <class Codec, StreamMode mode>
-__device__ void multiply_warps(const StreamCall& call, const StreamRoom& room, const StreamShare& share,
-                               int thread) {
+__device__ void run_consumers(const StreamCall& call, const StreamSmem& smem, const StreamWork& share,
+                              int thread) {
   if (thread < 32) {
     if (thread == 0) {
-      start_barrier(room.begun, 1);
-      if (mode == StreamMode::experts) start_barrier(room.routed, warp_arrivals);
-      start_barriers(room.empty, call.shape.stages, stream_warps * warp_arrivals);
+      mbarrier_init(smem.predecessor_done, 1);
+      if (mode == StreamMode::experts) mbarrier_init(smem.routed, warp_arrivals);
+      init_barriers(smem.empty, call.shape.stages, stream_warps * warp_arrivals);
     }
     __syncwarp();
-    ring_may_be_filled(/*waits=*/false);
+    producer_can_start(/*waits=*/false);
   }
   // What does not depend on the kernel before is asked for ahead of everything: a first touch takes a while.
-  if (thread < 8) reinterpret_cast<float*>(room.zeros)[thread] = 0.0f;
+  if (thread < 8) reinterpret_cast<float*>(smem.zeros)[thread] = 0.0f;
   if (mode == StreamMode::combine) {
     const std::int32_t early = read_choice_early(call, thread % 32);
-    if (thread < 32) room.chosen[thread] = early;
-    sync_multipliers();
+    if (thread < 32) smem.chosen[thread] = early;
+    sync_consumers();
   }
   if (mode == StreamMode::combine && call.in_factor > 0.0f) {
     for (int i = thread; i < call.vectors * call.cols / 32; i += stream_threads)
-      room.factors[i] = call.in_factor;
+      smem.factors[i] = call.in_factor;
   }
-  RouterColumns router;
+  RouterSlice router;
   if (mode == StreamMode::add && call.router_sums != nullptr) {
-    if (thread < stream_router_rows) room.scaled[thread] = 0.0f;
+    if (thread < stream_router_rows) smem.scaled[thread] = 0.0f;
     router.load(call, share, thread);
   }
-  StreamWarp<Codec, mode> warp(call, room, thread);
-  StreamOperands operands;
+  StreamConsumer<Codec, mode> warp(call, smem, thread);
+  EpilogueOperands operands;
   float square = 0.0f;
   int turn = 0;
   for (int batch = 0; batch < share.pairs; batch += stream_batch, turn ^= 1) {
-    if (mode == StreamMode::experts && batch == 0) prepare(call, room, warp, operands, thread);
-    operands = operands_of<mode>(call, room, share, batch, thread);
+    if (mode == StreamMode::experts && batch == 0) prepare(call, smem, warp, operands, thread);
+    operands = epilogue_operands<mode>(call, smem, share, batch, thread);
     if (mode != StreamMode::experts && batch == 0) {
-      prepare(call, room, warp, operands, thread);
+      prepare(call, smem, warp, operands, thread);
     } else if (is_adding(mode)) {
       operands.read_residual(call);
     }
-    if (mode == StreamMode::combine) operands.join_biases(call, room, warp.shares);
+    if (mode == StreamMode::combine) operands.join_biases(call, smem, warp.shares);
     if (mode == StreamMode::add && batch == 0) router.read(call);
-    float* reduced = room.reduced + turn * StreamRoom::batch_floats;
+    float* reduced = smem.reduced + turn * StreamSmem::batch_floats;
     warp.multiply_batch(reduced, min(stream_batch, share.pairs - batch));
-    sync_multipliers();
+    sync_consumers();
     // The sums of the batch after this one go elsewhere; those of the one after that wait for its end.
-    square += write_result<mode>(call, room, reduced, operands, batch, thread);
+    square += write_result<mode>(call, smem, reduced, operands, batch, thread);
   }
   if constexpr (is_adding(mode)) {
     square = warp_sum(square);
-    if (thread % 32 == 0) room.squares[thread / 32] = square;
-    sync_multipliers();
-    write_parts<mode>(call, room, router, thread);
+    if (thread % 32 == 0) smem.squares[thread / 32] = square;
+    sync_consumers();
+    write_partials<mode>(call, smem, router, thread);
   }
 }
 
 // The warp that copies.
 template <StreamMode mode>
-__device__ void fill_ring(const StreamCall& call, const StreamRoom& room, const StreamShare& share,
-                          int lane) {
-  RingFiller<mode> filler = {call, room, share};
-  if (lane == 0) start_barriers(room.full, call.shape.stages, 1);
+__device__ void run_producer(const StreamCall& call, const StreamSmem& smem, const StreamWork& share,
+                             int lane) {
+  StreamProducer<mode> producer = {call, smem, share};
+  if (lane == 0) init_barriers(smem.full, call.shape.stages, 1);
   __syncwarp();
-  ring_may_be_filled(/*waits=*/true);
-  ring_is_ready(/*waits=*/false);
-  std::int32_t* chosen = room.chosen + stream_most_active;
+  producer_can_start(/*waits=*/true);
+  consumers_can_start(/*waits=*/false);
+  std::int32_t* chosen = smem.chosen + stream_max_active;
   if constexpr (mode == StreamMode::experts) {  // which weights are read is known only then
     Router router(call.routing, lane);
     wait_for_previous();
     const float inverse = router.read(call.norm);
-    const Router::Choice choice = router.choose(room.chosen);
-    chosen = room.chosen;
-    if (lane == 0) *room.inverse = inverse;
+    const Router::Choice choice = router.choose(smem.chosen);
+    chosen = smem.chosen;
+    if (lane == 0) *smem.inverse = inverse;
     __syncwarp();
-    arrive_as_warp(room.routed, lane);
+    mbarrier_arrive_warp(smem.routed, lane);
     if (blockIdx.x == gridDim.x - 1) router.publish(choice);  // the block that has least to do
     let_next_start();
   } else if constexpr (mode == StreamMode::combine) {
     chosen[lane] = read_choice_early(call, lane);
     __syncwarp();
   }
-  if (lane == 0) filler.run(chosen);
+  if (lane == 0) producer.run(chosen);
 }
 
 template <class Codec, StreamMode mode>
@@ -227,15 +227,15 @@ __global__ void __launch_bounds__(640, 1)  // not so many, but no more registers
     stream_kernel(const __grid_constant__ StreamCall call) {
   extern __shared__ __align__(128) std::byte memory[];
   const int thread = static_cast<int>(threadIdx.x);
-  const StreamRoom room(memory, call.vectors * call.cols);
-  const StreamShare share = share_of<mode>(call);
+  const StreamSmem smem(memory, call.vectors * call.cols);
+  const StreamWork share = work_of<mode>(call);
   if (mode != StreamMode::experts) let_next_start();
-  if (thread < stream_threads) return multiply_warps<Codec, mode>(call, room, share, thread);
-  fill_ring<mode>(call, room, share, thread % 32);
+  if (thread < stream_threads) return run_consumers<Codec, mode>(call, smem, share, thread);
+  run_producer<mode>(call, smem, share, thread % 32);
 }
 
 template <class Codec>
-void start_stream(const Queue& queue, const StreamCall& call, StreamMode mode, int blocks, int shared) {
+void launch_stream(const Queue& queue, const StreamCall& call, StreamMode mode, int blocks, int shared) {
   const auto begin = [&](auto* kernel) {
     // What other shapes need as well: recorded steps have several.
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, queue.shared_limit));
@@ -255,7 +255,7 @@ void start_stream(const Queue& queue, const StreamCall& call, StreamMode mode, i
 }
 
 // One translation unit each.
-using StartStream = void(const Queue&, const StreamCall&, StreamMode, int blocks, int shared);
-StartStream stream_bf16, stream_f16, stream_q8_0, stream_mxfp4, stream_q4_k;
+using StreamLauncher = void(const Queue&, const StreamCall&, StreamMode, int blocks, int shared);
+StreamLauncher stream_bf16, stream_f16, stream_q8_0, stream_mxfp4, stream_q4_k;
 
 }  // namespace inferno::cuda

@@ -8,13 +8,13 @@ namespace inferno::cuda {
 namespace {
 
 // What stays free of a multiprocessor's shared memory, so that a small kernel may already wait there.
-constexpr int left_free = 25 << 10;
+constexpr int smem_for_attention = 25 << 10;
 
 // Bytes that a multiprocessor has on their way at once: enough to keep the memory busy. With more, what the
 // kernel reads beside its weights would stand in line behind them.
-constexpr int in_flight = 64 << 10;
+constexpr int bytes_in_flight = 64 << 10;
 
-StartStream* start_for(WeightFormat format) {
+StreamLauncher* launcher_for(WeightFormat format) {
   if (format == WeightFormat::bf16) return stream_bf16;
   if (format == WeightFormat::f16) return stream_f16;
   if (format == WeightFormat::q8_0) return stream_q8_0;
@@ -35,7 +35,7 @@ int max_each(WeightFormat format) {
 
 std::optional<StreamShape> shape_of(const Queue& queue, const WeightView& weight, int vectors) {
   const tiles::Chunk chunk = tiles::chunk_of(weight.format);
-  if (start_for(weight.format) == nullptr || weight.cols % chunk.cols != 0) return std::nullopt;
+  if (launcher_for(weight.format) == nullptr || weight.cols % chunk.cols != 0) return std::nullopt;
   StreamShape shape;
   shape.chunks = weight.cols / chunk.cols;
   shape.chunk_bytes = chunk.bytes;
@@ -44,23 +44,23 @@ std::optional<StreamShape> shape_of(const Queue& queue, const WeightView& weight
   shape.parts = divided(shape.chunks, shape.part_chunks);
   shape.each = divided(shape.part_chunks, stream_warps);
   shape.used = divided(shape.part_chunks, shape.each);
-  const int room = queue.shared_limit - left_free - StreamRoom::fixed_bytes(vectors * weight.cols) -
-                   StreamRoom::behind_ring;
-  shape.stages = std::min(stream_most_stages, std::max(0, room) / shape.stage_bytes());
-  shape.ahead = std::clamp(in_flight / shape.stage_bytes(), 2, std::max(2, shape.stages));
+  const int available = queue.shared_limit - smem_for_attention -
+                        StreamSmem::fixed_bytes(vectors * weight.cols) - StreamSmem::ring_padding;
+  shape.stages = std::min(stream_max_stages, std::max(0, available) / shape.stage_bytes());
+  shape.ahead = std::clamp(bytes_in_flight / shape.stage_bytes(), 2, std::max(2, shape.stages));
   shape.early = shape.ahead;
   if (shape.stages < 3) return std::nullopt;
   return shape;
 }
 
 struct Start {
-  StartStream* start;
+  StreamLauncher* start;
   StreamCall call;
 };
 
 Start start_of(const Queue& queue, std::span<const WeightView> parts, const StreamInput& in, int vectors) {
   const WeightView& first = parts.front();
-  Start start = {start_for(first.format), {}};
+  Start start = {launcher_for(first.format), {}};
   StreamCall& call = start.call;
   call.shape = *shape_of(queue, first, vectors);
   call.tile_bytes = tiles::tile_bytes(first.format, first.cols);
@@ -74,13 +74,13 @@ Start start_of(const Queue& queue, std::span<const WeightView> parts, const Stre
   return start;
 }
 
-void launch_stream(const Queue& queue, Start& start, int tiles, StreamMode mode) {
+void launch_product(const Queue& queue, Start& start, int tiles, StreamMode mode) {
   StreamCall& call = start.call;
   const int blocks = std::min(queue.multiprocessors, tiles);
   call.tiles_each = tiles / blocks;
-  call.tiles_rest = tiles % blocks;
-  const int shared = StreamRoom::fixed_bytes(call.vectors * call.cols) +
-                     call.shape.stages * call.shape.stage_bytes() + StreamRoom::behind_ring;
+  call.tiles_remainder = tiles % blocks;
+  const int shared = StreamSmem::fixed_bytes(call.vectors * call.cols) +
+                     call.shape.stages * call.shape.stage_bytes() + StreamSmem::ring_padding;
   start.start(queue, call, mode, blocks, shared);
 }
 
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(1024) finish_norm_kernel(const Elements row, i
   wait_for_previous();
   let_next_start();
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  SquareParts squares;
+  PartialSquares squares;
   squares.load(norm, lane);
   const float inverse = squares.inverse_rms(norm, lane);
   for (int i = static_cast<int>(threadIdx.x); i < width; i += static_cast<int>(blockDim.x)) {
@@ -141,13 +141,13 @@ __global__ void clear_sums_kernel(std::int64_t* sums) {
 }  // namespace
 
 void clear_sums(const Queue& queue, std::int64_t* sums) {
-  launch(queue, {.threads = stream_most_experts}, clear_sums_kernel, sums);
+  launch(queue, {.threads = stream_max_experts}, clear_sums_kernel, sums);
 }
 
 float stream_hidden_scale(const WeightView& down, const ActivationSpec& activation) {
-  const float most = largest_activated(activation);
+  const float largest = largest_activated(activation);
   if (down.format != WeightFormat::mxfp4) return 0.0f;
-  return most > 1e-20f && most < 1e20f ? std::exp2(std::floor(std::log2(32768.0f / most))) : 0.0f;
+  return largest > 1e-20f && largest < 1e20f ? std::exp2(std::floor(std::log2(32768.0f / largest))) : 0.0f;
 }
 
 void finish_norm(const Queue& queue, Matrix row, const DelayedNorm& norm) {
@@ -159,16 +159,17 @@ int stream_blocks(const Queue& queue, int rows) {
 }
 
 bool has_stream(const Queue& queue, const WeightView& weight, int vectors) {
-  return queue.overlaps && weight.layout == Layout::tiled && vectors <= stream_most_active &&
+  return queue.overlaps && weight.layout == Layout::tiled && vectors <= stream_max_active &&
          shape_of(queue, weight, vectors).has_value();
 }
 
 bool stream_takes_router(const Queue& queue, const Weight& router) {
   const bool plain = router.format == WeightFormat::f32 || router.format == WeightFormat::bf16;
-  if (!plain || router.rows > stream_most_experts) return false;
+  if (!plain || router.rows > stream_max_experts) return false;
   const int tiles = divided(divided(router.cols, tiles::tile_rows), queue.multiprocessors);  // of a block
   const int rows = tiles::tile_rows * tiles;
-  return rows <= stream_router_rows && divided(rows, 1 << router_shift(router.rows)) <= RouterColumns::most;
+  return rows <= stream_router_rows &&
+         divided(rows, 1 << router_shift(router.rows)) <= RouterSlice::max_columns;
 }
 
 void stream_linear(const Queue& queue, std::span<const WeightView> parts, Matrix out, int column,
@@ -183,7 +184,7 @@ void stream_linear(const Queue& queue, std::span<const WeightView> parts, Matrix
   }
   call.out = elements_of(out);
   call.bias = bias;
-  launch_stream(queue, start, tiles, StreamMode::plain);
+  launch_product(queue, start, tiles, StreamMode::plain);
 }
 
 void stream_gated(const Queue& queue, std::span<const WeightView> gate_up, Matrix out, const StreamInput& in,
@@ -192,7 +193,7 @@ void stream_gated(const Queue& queue, std::span<const WeightView> gate_up, Matri
   const int tiles = set_gated(start.call, gate_up, out.cols, activation);
   start.call.out = elements_of(out);
   start.call.bias = bias;
-  launch_stream(queue, start, tiles, StreamMode::gated);
+  launch_product(queue, start, tiles, StreamMode::gated);
 }
 
 void stream_add(const Queue& queue, const WeightView& weight, Matrix out, const StreamInput& in,
@@ -201,7 +202,7 @@ void stream_add(const Queue& queue, const WeightView& weight, Matrix out, const 
   set_add(start.call, weight, out, add);
   if (add.router != nullptr) start.call.shape.early = 1;  // attention is reading
   start.call.bias = bias;
-  launch_stream(queue, start, divided(weight.rows, tiles::tile_rows), StreamMode::add);
+  launch_product(queue, start, divided(weight.rows, tiles::tile_rows), StreamMode::add);
 }
 
 void stream_experts(const Queue& queue, std::span<const WeightView> gate_up, Matrix out,
@@ -215,7 +216,7 @@ void stream_experts(const Queue& queue, std::span<const WeightView> gate_up, Mat
   call.out = elements_of(out);
   call.bias = floats_of(linear.bias);
   call.bias_stride = linear.bias.cols;
-  launch_stream(queue, start, call.expert_tiles * routing.active, StreamMode::experts);
+  launch_product(queue, start, call.expert_tiles * routing.active, StreamMode::experts);
 }
 
 void stream_combine(const Queue& queue, const WeightView& down, Matrix out, const StreamInput& in,
@@ -233,7 +234,7 @@ void stream_combine(const Queue& queue, const WeightView& down, Matrix out, cons
   if (routing.hidden_scale > 0.0f) call.in_factor = 1.0f / routing.hidden_scale;
   call.bias = floats_of(linear.bias);
   call.bias_stride = linear.bias.cols;
-  launch_stream(queue, start, divided(down.rows, tiles::tile_rows), StreamMode::combine);
+  launch_product(queue, start, divided(down.rows, tiles::tile_rows), StreamMode::combine);
 }
 
 }  // namespace inferno::cuda

@@ -14,14 +14,14 @@ namespace {
 __device__ inline float4 multiply_codes(uint2 w, uint2 v, const uint4 (&x)[2]) {
   std::uint32_t a[4], h[4];
   float c[4] = {};
-  spread_mxfp4_f16(a, w.x);
-  spread_mxfp4_f16(h, v.x);
-  multiply_add_f16(c, a[0], h[0], a[1], h[1], x[0].x, x[0].y);
-  multiply_add_f16(c, a[2], h[2], a[3], h[3], x[0].z, x[0].w);
-  spread_mxfp4_f16(a, w.y);
-  spread_mxfp4_f16(h, v.y);
-  multiply_add_f16(c, a[0], h[0], a[1], h[1], x[1].x, x[1].y);
-  multiply_add_f16(c, a[2], h[2], a[3], h[3], x[1].z, x[1].w);
+  unpack_mxfp4_f16(a, w.x);
+  unpack_mxfp4_f16(h, v.x);
+  mma_f16(c, a[0], h[0], a[1], h[1], x[0].x, x[0].y);
+  mma_f16(c, a[2], h[2], a[3], h[3], x[0].z, x[0].w);
+  unpack_mxfp4_f16(a, w.y);
+  unpack_mxfp4_f16(h, v.y);
+  mma_f16(c, a[0], h[0], a[1], h[1], x[1].x, x[1].y);
+  mma_f16(c, a[2], h[2], a[3], h[3], x[1].z, x[1].w);
   return make_float4(c[0], c[1], c[2], c[3]);
 }
 // Codes were taken for 2^-14 of their values; exponents are 128 at most.
@@ -35,26 +35,26 @@ constexpr int bytes = tiles::chunk_of(WeightFormat::mxfp4).bytes;
 
 // A stage ends behind its chunks, and what is behind it may be on its way: missing chunks are the last one.
 template <int Each, bool Full>
-struct CodePieces {
+struct CodeFragments {
   uint2 first[Each], second[Each];
-  __device__ CodePieces(const StreamPiece& piece, int lane) {
-    const std::byte* from = piece.data + 8 * lane;
+  __device__ CodeFragments(const StreamSlice& slice, int lane) {
+    const std::byte* from = slice.data + 8 * lane;
 #pragma unroll
     for (int i = 0; i < Each; ++i) {
-      const int at = (Full ? i : min(i, piece.chunks - 1)) * bytes;
+      const int at = (Full ? i : min(i, slice.chunks - 1)) * bytes;
       first[i] = *reinterpret_cast<const uint2*>(from + at);
-      second[i] = *reinterpret_cast<const uint2*>(from + piece.to_second + at);
+      second[i] = *reinterpret_cast<const uint2*>(from + slice.to_second + at);
     }
   }
 };
 
-__device__ inline void load_columns(uint4 (&x)[2], const StreamRoom& room, bool mine, int chunk, int t) {
-  const auto* from = reinterpret_cast<const uint4*>(mine ? room.in + chunk * 128 + 32 * t : room.zeros);
+__device__ inline void load_columns(uint4 (&x)[2], const StreamSmem& smem, bool mine, int chunk, int t) {
+  const auto* from = reinterpret_cast<const uint4*>(mine ? smem.in + chunk * 128 + 32 * t : smem.zeros);
   x[0] = from[0];
   x[1] = from[1];
 }
-__device__ inline float2 factors_of(const StreamRoom& room, int chunk, bool exists) {
-  return exists ? reinterpret_cast<const float2*>(room.factors)[chunk] : make_float2(0.0f, 0.0f);
+__device__ inline float2 factors_of(const StreamSmem& smem, int chunk, bool exists) {
+  return exists ? reinterpret_cast<const float2*>(smem.factors)[chunk] : make_float2(0.0f, 0.0f);
 }
 
 // Two tiles, one input: the eight columns are the blocks of four chunks, lane (g, t) keeps those of chunk t.
@@ -63,16 +63,16 @@ struct PairSums {
   struct Inputs {
     uint4 x[2];
     float2 factors;  // of the lane's blocks
-    __device__ void load(const StreamRoom& room, int chunk, int, int chunks, int lane) {
+    __device__ void load(const StreamSmem& smem, int chunk, int, int chunks, int lane) {
       const int g = lane / 4, t = lane % 4;
-      load_columns(x, room, g / 2 < chunks && g % 2 == t / 2, chunk + g / 2, t);
-      factors = factors_of(room, chunk + t, t < chunks);
+      load_columns(x, smem, g / 2 < chunks && g % 2 == t / 2, chunk + g / 2, t);
+      factors = factors_of(smem, chunk + t, t < chunks);
     }
   };
   float2 sums = {};
   __device__ float2 rows(int) const { return sums; }
-  __device__ void add(const StreamPiece& piece, const Inputs& in, int lane) {
-    const CodePieces<Each, Full> codes(piece, lane);
+  __device__ void add(const StreamSlice& slice, const Inputs& in, int lane) {
+    const CodeFragments<Each, Full> codes(slice, lane);
     const int t = lane % 4;
     float4 own = {};
 #pragma unroll
@@ -81,9 +81,9 @@ struct PairSums {
       if (t == i) own = product;
     }
     const std::byte* exponents =
-        piece.data + min(t, piece.chunks - 1) * bytes + tiles::exponent_mxfp4(lane / 4, 0);
+        slice.data + min(t, slice.chunks - 1) * bytes + tiles::exponent_mxfp4(lane / 4, 0);
     sums.x += scaled(own.x, own.y, exponents, in.factors);
-    sums.y += scaled(own.z, own.w, exponents + piece.to_second, in.factors);
+    sums.y += scaled(own.z, own.w, exponents + slice.to_second, in.factors);
   }
 };
 
@@ -95,13 +95,13 @@ struct ExpertSums {
   struct Inputs {
     uint4 x[twos][2];
     float2 factors[twos];
-    __device__ void load(const StreamRoom& room, int a, int b, int chunks, int lane) {
+    __device__ void load(const StreamSmem& smem, int a, int b, int chunks, int lane) {
       const int g = lane / 4, t = lane % 4;
 #pragma unroll
       for (int i = 0; i < twos; ++i) {
         const int column = 2 * i + g % 4 / 2, own = 2 * i + t % 2;
-        load_columns(x[i], room, column < chunks && g % 2 == t / 2, (g < 4 ? a : b) + column, t);
-        factors[i] = factors_of(room, (t < 2 ? a : b) + own, own < chunks);
+        load_columns(x[i], smem, column < chunks && g % 2 == t / 2, (g < 4 ? a : b) + column, t);
+        factors[i] = factors_of(smem, (t < 2 ? a : b) + own, own < chunks);
       }
     }
   };
@@ -109,11 +109,11 @@ struct ExpertSums {
   __device__ float2 rows(int lane) const {
     return lane % 4 < 2 ? make_float2(sum, 0.0f) : make_float2(0.0f, sum);
   }
-  __device__ void add(const StreamPiece& piece, const Inputs& in, int lane) {
-    const CodePieces<Each, Full> codes(piece, lane);
+  __device__ void add(const StreamSlice& slice, const Inputs& in, int lane) {
+    const CodeFragments<Each, Full> codes(slice, lane);
     const int t = lane % 4;
     const std::byte* exponents =
-        piece.data + (t < 2 ? 0 : piece.to_second) + tiles::exponent_mxfp4(lane / 4, 0);
+        slice.data + (t < 2 ? 0 : slice.to_second) + tiles::exponent_mxfp4(lane / 4, 0);
 #pragma unroll
     for (int i = 0; i < twos; ++i) {
       float2 own = {};
@@ -123,7 +123,7 @@ struct ExpertSums {
         if (t % 2 == k % 2)
           own = t < 2 ? make_float2(product.x, product.y) : make_float2(product.z, product.w);
       }
-      sum += scaled(own.x, own.y, exponents + min(2 * i + t % 2, piece.chunks - 1) * bytes, in.factors[i]);
+      sum += scaled(own.x, own.y, exponents + min(2 * i + t % 2, slice.chunks - 1) * bytes, in.factors[i]);
     }
   }
 };
@@ -137,14 +137,15 @@ struct Codec {
   using Sums = std::conditional_t<experts, ExpertSums<Each, Full>, PairSums<Each, Full>>;
 };
 
-bool is_usual(const StreamShape& shape) {  // 2,880 columns
+bool has_specialization(const StreamShape& shape) {  // 2,880 columns
   return shape.parts == 1 && shape.each == 3 && shape.chunks == 3 * stream_warps;
 }
 
 }  // namespace
 
 void stream_mxfp4(const Queue& queue, const StreamCall& call, StreamMode mode, int blocks, int shared) {
-  const auto start = is_usual(call.shape) ? start_stream<Codec<3, true>> : start_stream<Codec<4, false>>;
+  const auto start =
+      has_specialization(call.shape) ? launch_stream<Codec<3, true>> : launch_stream<Codec<4, false>>;
   start(queue, call, mode, blocks, shared);
 }
 

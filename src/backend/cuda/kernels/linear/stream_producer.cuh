@@ -10,38 +10,38 @@ namespace inferno::cuda {
 
 // One lane. To start a barrier takes a while, and a lane for each takes four times as long as one for all:
 // one warp starts the full ones, another the empty ones.
-__device__ inline void start_barriers(Barrier* barriers, int count, int arrivals) {
-  for (int i = 0; i < count; ++i) start_barrier(barriers + i, arrivals);
-  publish_barriers();
+__device__ inline void init_barriers(Mbarrier* barriers, int count, int arrivals) {
+  for (int i = 0; i < count; ++i) mbarrier_init(barriers + i, arrivals);
+  fence_proxy_async();
 }
 
 // One lane, whose first copies are on their way while the other warps still look around.
 template <StreamMode mode>
-struct RingFiller {
+struct StreamProducer {
   const StreamCall& call;
-  const StreamRoom& room;
-  const StreamShare share;
-  RingPlace next = {0, 1}, landed = {};
-  int filled = 0, on_the_way = 0;
-  bool begun = mode == StreamMode::experts;
+  const StreamSmem& smem;
+  const StreamWork share;
+  PipelineState next = {0, 1}, oldest = {};
+  int filled = 0, in_flight_stages = 0;
+  bool predecessor_done = mode == StreamMode::experts;
 
   // `b`: null where a tile is alone.
   __device__ void fill_stage(const std::byte* a, const std::byte* b, std::uint32_t bytes) {
     const StreamShape& shape = call.shape;
-    Barrier* full = room.full + next.stage;
-    while (on_the_way >= (begun ? shape.ahead : shape.early)) {
-      wait(room.full + landed.stage, landed.parity);
-      landed.advance(shape.stages);
-      --on_the_way;
-      begun = begun || has_passed_already(room.begun, 0);
+    Mbarrier* full = smem.full + next.stage;
+    while (in_flight_stages >= (predecessor_done ? shape.ahead : shape.early)) {
+      mbarrier_wait(smem.full + oldest.stage, oldest.parity);
+      oldest.advance(shape.stages);
+      --in_flight_stages;
+      predecessor_done = predecessor_done || mbarrier_test_wait(smem.predecessor_done, 0);
     }
-    if (filled >= shape.stages) wait(room.empty + next.stage, next.parity);
-    std::byte* to = room.ring + next.stage * shape.stage_bytes();
-    arrive_expecting(full, b != nullptr ? 2 * bytes : bytes);
+    if (filled >= shape.stages) mbarrier_wait(smem.empty + next.stage, next.parity);
+    std::byte* to = smem.ring + next.stage * shape.stage_bytes();
+    mbarrier_arrive_expect_tx(full, b != nullptr ? 2 * bytes : bytes);
     bulk_copy(to, a, bytes, full, policy);
     if (b != nullptr) bulk_copy(to + shape.part_bytes(), b, bytes, full, policy);
     ++filled;
-    ++on_the_way;
+    ++in_flight_stages;
     next.advance(shape.stages);
   }
 
@@ -55,15 +55,15 @@ struct RingFiller {
   }
 
   // What can be known before experts are chosen.
-  TilePlace place = place_of<mode>(call, share.first);
-  std::uint64_t policy = read_once_policy();
+  TileIndex index = index_of<mode>(call, share.first);
+  std::uint64_t policy = evict_first_policy();
 
   __device__ const std::byte* take_tile() {
-    const std::byte* out = call.parts[place.part].data + place.tile * call.tile_bytes;
-    ++place.tile;
-    if (mode == StreamMode::plain && place.part + 1 < call.part_count &&
-        call.parts[place.part].first_tile + place.tile == call.parts[place.part + 1].first_tile) {
-      place = {0, place.part + 1};
+    const std::byte* out = call.parts[index.part].data + index.tile * call.tile_bytes;
+    ++index.tile;
+    if (mode == StreamMode::plain && index.part + 1 < call.part_count &&
+        call.parts[index.part].first_tile + index.tile == call.parts[index.part + 1].first_tile) {
+      index = {0, index.part + 1};
     }
     return out;
   }
@@ -71,12 +71,12 @@ struct RingFiller {
   __device__ void run(const std::int32_t* chosen) {
     for (int pair = 0; pair < share.pairs; ++pair) {
       if constexpr (is_gated(mode)) {
-        std::int64_t offset = place.tile * call.tile_bytes;
-        if (mode == StreamMode::experts) offset += chosen[place.choice] * call.expert_bytes;
+        std::int64_t offset = index.tile * call.tile_bytes;
+        if (mode == StreamMode::experts) offset += chosen[index.choice] * call.expert_bytes;
         fill_pair(call.parts[0].data + offset, call.parts[1].data + offset);
-        ++place.tile;
-        if (mode == StreamMode::experts && place.tile == call.expert_tiles) {
-          place = {0, 0, place.choice + 1};
+        ++index.tile;
+        if (mode == StreamMode::experts && index.tile == call.expert_tiles) {
+          index = {0, 0, index.choice + 1};
         }
       } else if constexpr (mode == StreamMode::combine) {
         const std::byte* tile = take_tile();
@@ -115,31 +115,31 @@ __device__ inline float unordered(std::uint32_t key) {
 
 // A lane has every 32nd expert.
 struct Router {
-  static constexpr int most = stream_most_experts / 32;
+  static constexpr int per_lane = stream_max_experts / 32;
   const Routing& routing;
   const int lane;
-  float logits[most] = {};  // the biases to begin with
+  float logits[per_lane] = {};  // the biases to begin with
 
   __device__ Router(const Routing& r, int l) : routing(r), lane(l) {
     if (routing.bias == nullptr) return;
 #pragma unroll
-    for (int i = 0; i < most; ++i) {
+    for (int i = 0; i < per_lane; ++i) {
       if (lane + 32 * i < routing.experts) logits[i] = __ldg(routing.bias + lane + 32 * i);
     }
   }
 
   // Behind the kernel before. Returns 1 / rms.
   __device__ float read(const DelayedNorm& norm) {
-    long long sums[most] = {};
+    long long sums[per_lane] = {};
 #pragma unroll
-    for (int i = 0; i < most; ++i) {
+    for (int i = 0; i < per_lane; ++i) {
       if (lane + 32 * i < routing.experts) sums[i] = __ldcg(routing.sums + lane + 32 * i);
     }
-    SquareParts squares;
+    PartialSquares squares;
     squares.load(norm, lane);
     const float inverse = squares.inverse_rms(norm, lane);
 #pragma unroll
-    for (int i = 0; i < most; ++i) {
+    for (int i = 0; i < per_lane; ++i) {
       if (32 * i < routing.experts) logits[i] += static_cast<float>(sums[i]) * (1.0f / route_unit) * inverse;
     }
     return inverse;
@@ -176,15 +176,15 @@ struct Router {
   }
 
   __device__ Choice take_largest() const {
-    std::uint32_t keys[most];
+    std::uint32_t keys[per_lane];
 #pragma unroll
-    for (int i = 0; i < most; ++i) keys[i] = lane + 32 * i < routing.experts ? ordered(logits[i]) : 0;
+    for (int i = 0; i < per_lane; ++i) keys[i] = lane + 32 * i < routing.experts ? ordered(logits[i]) : 0;
     Choice out;
     for (int k = 0; k < routing.active; ++k) {
       std::uint32_t key = keys[0];
       int expert = lane;
 #pragma unroll
-      for (int i = 1; i < most; ++i) {
+      for (int i = 1; i < per_lane; ++i) {
         if (keys[i] <= key) continue;
         key = keys[i];
         expert = lane + 32 * i;
@@ -194,7 +194,7 @@ struct Router {
       if (lane == k)
         out = {unordered(top), min(best, routing.experts - 1)};  // one that exists, whatever comes
 #pragma unroll
-      for (int i = 0; i < most; ++i) {
+      for (int i = 0; i < per_lane; ++i) {
         if (best == lane + 32 * i) keys[i] = 0;
       }
     }
@@ -211,7 +211,8 @@ struct Router {
     if (!routing.renormalizes) {
       sum = 0.0f;
 #pragma unroll
-      for (int i = 0; i < most; ++i) sum += lane + 32 * i < routing.experts ? expf(logits[i] - top) : 0.0f;
+      for (int i = 0; i < per_lane; ++i)
+        sum += lane + 32 * i < routing.experts ? expf(logits[i] - top) : 0.0f;
     }
     sum = warp_sum(sum);
     if (lane < routing.active) __stcg(routing.shares + lane, share / sum);

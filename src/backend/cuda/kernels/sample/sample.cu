@@ -21,7 +21,7 @@ struct SampleCall {
   float one;  // see Draw
 };
 
-struct Survey {
+struct LogitScan {
   Candidate best;
   std::int32_t finite;
 };
@@ -37,9 +37,9 @@ __device__ float4 four_logits(const Row& row, int first) {
 }
 
 // Whether all logits are finite, and the largest: several loads in flight.
-__device__ Survey survey(const Row& row, Team& team) {
+__device__ LogitScan scan_logits(const Row& row, RowCluster& cluster) {
   constexpr int at_once = 7, stride = 4 * sample_threads;
-  Survey found = {{-INFINITY, row.vocab}, 1};
+  LogitScan found = {{-INFINITY, row.vocab}, 1};
   const auto look_at = [&](float value, int token) {
     if (token < row.here.end && !isfinite(value)) found.finite = 0;
     if (value > found.best.value) found.best = {value, token};
@@ -57,21 +57,21 @@ __device__ Survey survey(const Row& row, Team& team) {
       look_at(values[j].w, first + j * stride + 3);
     }
   }
-  return team.reduce(found, [](const Survey& a, const Survey& b) {
-    return Survey{comes_first(a.best, b.best) ? a.best : b.best, a.finite & b.finite};
+  return cluster.reduce(found, [](const LogitScan& a, const LogitScan& b) {
+    return LogitScan{comes_first(a.best, b.best) ? a.best : b.best, a.finite & b.finite};
   });
 }
 
 // The logarithm of the sum of all weights, and the likeliest tokens' own log probabilities.
-__device__ double list_likeliest(const Row& row, Team& team, Candidate best, ListEntry* alternatives,
+__device__ double list_likeliest(const Row& row, RowCluster& cluster, Candidate best, ListEntry* alternatives,
                                  int wanted) {
   double sum = 0.0;
-  each(row.here.size(),
-       [&](int i) { sum += static_cast<double>(expf(row.logits[row.here.begin + i] - best.value)); });
-  const double log_sum = static_cast<double>(best.value) + log(team.sum(sum));
+  for_each(row.here.size(),
+           [&](int i) { sum += static_cast<double>(expf(row.logits[row.here.begin + i] - best.value)); });
+  const double log_sum = static_cast<double>(best.value) + log(cluster.sum(sum));
   for (int listed = 0; listed < wanted; ++listed) {
-    if (listed > 0) best = next_best(row, team, best, true);
-    if (team.speaks()) {
+    if (listed > 0) best = next_best(row, cluster, best, true);
+    if (cluster.is_leader()) {
       alternatives[listed] = {best.token, static_cast<float>(static_cast<double>(best.value) - log_sum)};
     }
   }
@@ -79,25 +79,25 @@ __device__ double list_likeliest(const Row& row, Team& team, Candidate best, Lis
 }
 
 // What all of the team know of the row's draw; the log probability, whoever speaks.
-__device__ SampleHead sample_row(const Row& row, Team& team, ListEntry* alternatives, float one) {
+__device__ SampleHead sample_row(const Row& row, RowCluster& cluster, ListEntry* alternatives, float one) {
   const SamplingRow& settings = row.settings;
-  const Survey found = survey(row, team);
+  const LogitScan found = scan_logits(row, cluster);
   if (found.finite == 0) return {.token = -1, .outcome = SampleOutcome::not_finite};
   const bool wants_logprob = settings.alternatives >= 0;
   const int listed = wants_logprob ? min(settings.alternatives, row.vocab) : 0;
   double log_sum = 0.0;
-  if (wants_logprob) log_sum = list_likeliest(row, team, found.best, alternatives, listed);
+  if (wants_logprob) log_sum = list_likeliest(row, cluster, found.best, alternatives, listed);
   const bool edited = row.penalizes() || Row::size(settings.bias) > 0;
   if (edited) edit(row);
   Candidate top = found.best;
-  if (edited || row.choices() != row.vocab) top = next_best(row, team, before_all(), false);
+  if (edited || row.choices() != row.vocab) top = next_best(row, cluster, before_all(), false);
   SampleHead result = {.token = top.token, .alternatives = listed};
   if (top.value == -INFINITY) {
     result = {.token = -1, .outcome = SampleOutcome::nothing_left, .alternatives = listed};
   } else if (settings.temperature > 0.0f && top.value != INFINITY) {
-    result.token = Draw(row, team, top, one).choose();
+    result.token = Draw(row, cluster, top, one).choose();
   }
-  if (result.token >= 0 && wants_logprob && team.speaks()) {
+  if (result.token >= 0 && wants_logprob && cluster.is_leader()) {
     result.logprob = static_cast<float>(static_cast<double>(original(row, result.token)) - log_sum);
   }
   return result;
@@ -105,8 +105,8 @@ __device__ SampleHead sample_row(const Row& row, Team& team, ListEntry* alternat
 
 template <bool clusters>
 __global__ void __launch_bounds__(sample_threads) sample_kernel(const SampleCall call) {
-  __shared__ Team::Room room;
-  Team team(room, clusters ? static_cast<int>(gridDim.y) : 1, static_cast<int>(blockIdx.y));
+  __shared__ RowCluster::Smem smem;
+  RowCluster cluster(smem, clusters ? static_cast<int>(gridDim.y) : 1, static_cast<int>(blockIdx.y));
   if (clusters) cluster_arrive();  // nothing is sent to a block that has not begun
   wait_for_previous();
   let_next_start();
@@ -121,18 +121,18 @@ __global__ void __launch_bounds__(sample_threads) sample_kernel(const SampleCall
                .keys = scratch + call.vocab,
                .saved = scratch + 3 * std::int64_t{call.vocab},
                .tokens = reinterpret_cast<std::int32_t*>(scratch + 2 * std::int64_t{call.vocab}),
-               .here = part_of(call.vocab, team.blocks(), team.rank()),
+               .here = part_of(call.vocab, cluster.blocks(), cluster.rank()),
                .choices_here = {}};
     row.choices_here =
-        row.choices() == call.vocab ? row.here : Stretch{0, team.rank() == 0 ? row.choices() : 0};
+        row.choices() == call.vocab ? row.here : Range{0, cluster.rank() == 0 ? row.choices() : 0};
     std::byte* out = call.out + std::int64_t{r} * call.out_cols * 4;
     const SampleHead head =
-        sample_row(row, team, reinterpret_cast<ListEntry*>(out + sizeof(SampleHead)), call.one);
-    if (team.speaks()) {
+        sample_row(row, cluster, reinterpret_cast<ListEntry*>(out + sizeof(SampleHead)), call.one);
+    if (cluster.is_leader()) {
       *reinterpret_cast<SampleHead*>(out) = head;
       if (call.tokens != nullptr) call.tokens[r] = max(head.token, 0);
     }
-    team.meet();
+    cluster.sync();
   }
 }
 
@@ -156,9 +156,9 @@ void sample(const Queue& queue, Matrix out, Matrix logits, const SamplingInputs&
                            .out_cols = out.cols,
                            .one = one_for(logits.cols)};
   const auto rows = static_cast<unsigned>(std::min(logits.rows, sample_rows_at_once));
-  const auto team = static_cast<unsigned>(std::min(sample_most_blocks, queue.max_cluster));
-  if (team > 1) {
-    return launch(queue, {.grid = dim3(rows, team), .threads = sample_threads, .cluster = team},
+  const auto cluster = static_cast<unsigned>(std::min(sample_max_blocks, queue.max_cluster));
+  if (cluster > 1) {
+    return launch(queue, {.grid = dim3(rows, cluster), .threads = sample_threads, .cluster = cluster},
                   sample_kernel<true>, call);
   }
   launch(queue, {.grid = dim3(rows), .threads = sample_threads}, sample_kernel<false>, call);

@@ -11,31 +11,31 @@ namespace inferno::cuda {
 
 constexpr int sample_warps = sample_threads / 32;
 
-struct Stretch {
+struct Range {
   int begin = 0, end = 0;
   __device__ int size() const { return end - begin; }
 };
 
 // One of `parts` equal runs, each but the last a multiple of 32.
-__device__ inline Stretch part_of(int count, int parts, int part) {
+__device__ inline Range part_of(int count, int parts, int part) {
   const int each = (count + 32 * parts - 1) / (32 * parts) * 32;
   const int begin = min(count, part * each);
   return {begin, min(count, begin + each)};
 }
 
-__device__ inline int lane_here() {
+__device__ inline int lane_id() {
   return static_cast<int>(threadIdx.x) % 32;
 }
-__device__ inline int warp_here() {
+__device__ inline int warp_id() {
   return static_cast<int>(threadIdx.x) / 32;
 }
 
 // Every index below `count` once, by one thread of the block.
 template <class Visit>
-__device__ void each(int count, const Visit& visit) {
-  const Stretch own = part_of(count, sample_warps, warp_here());
+__device__ void for_each(int count, const Visit& visit) {
+  const Range own = part_of(count, sample_warps, warp_id());
 #pragma unroll 4
-  for (int i = own.begin + lane_here(); i < own.end; i += 32) visit(i);
+  for (int i = own.begin + lane_id(); i < own.end; i += 32) visit(i);
 }
 
 // Any plain record of 32-bit words, under any function that may be applied in any grouping: of `lanes` that
@@ -56,43 +56,43 @@ __device__ Record warp_reduce(Record value, const Combine& combine) {
 
 // What the block's earlier warps have, and what all have.
 template <class Number>
-__device__ Number before_warp(Number own, Number& all) {
+__device__ Number exclusive_warp_sum(Number own, Number& all) {
   __shared__ Number numbers[sample_warps];
   __syncthreads();  // whoever read them before is done
-  if (lane_here() == 0) numbers[warp_here()] = own;
+  if (lane_id() == 0) numbers[warp_id()] = own;
   __syncthreads();
   Number before = 0;
   all = 0;
   for (int warp = 0; warp < sample_warps; ++warp) {
-    before += warp < warp_here() ? numbers[warp] : 0;
+    before += warp < warp_id() ? numbers[warp] : 0;
     all += numbers[warp];
   }
   return before;
 }
 
-class Team {
+class RowCluster {
  public:
   // Two slots for each block, which take turns: whoever writes into one again has met everybody since it was
   // read.
   struct alignas(8) Slot {
     std::uint32_t words[16];
   };
-  using Room = Slot[2][sample_most_blocks];
+  using Smem = Slot[2][sample_max_blocks];
 
-  __device__ Team(Room& room, int blocks, int rank) : room_(room), blocks_(blocks), rank_(rank) {}
+  __device__ RowCluster(Smem& smem, int blocks, int rank) : smem_(smem), blocks_(blocks), rank_(rank) {}
   __device__ int blocks() const { return blocks_; }
   __device__ int rank() const { return rank_; }
-  __device__ bool speaks() const { return rank_ == 0 && threadIdx.x == 0; }
+  __device__ bool is_leader() const { return rank_ == 0 && threadIdx.x == 0; }
 
   // What every block says, by rank. All threads come here, those of a block with the same record.
   template <class Record>
-  __device__ const Record& said_by(int rank, const Record* all) const {
+  __device__ const Record& value_of(int rank, const Record* all) const {
     return *reinterpret_cast<const Record*>(reinterpret_cast<const Slot*>(all) + rank);
   }
   template <class Record>
-  __device__ const Record* exchange(const Record& own) {
+  __device__ const Record* all_gather(const Record& own) {
     static_assert(sizeof(Record) <= sizeof(Slot) && sizeof(Record) % 4 == 0);
-    Slot* slots = room_[turn_];
+    Slot* slots = smem_[turn_];
     turn_ ^= 1;
     const auto* words = reinterpret_cast<const std::uint32_t*>(&own);
     if (static_cast<int>(threadIdx.x) < blocks_) {
@@ -101,27 +101,27 @@ class Team {
         if (blocks_ == 1) {
           slots[0].words[i] = words[i];
         } else {
-          store_there(in_block(&slots[rank_].words[i], static_cast<int>(threadIdx.x)), words[i]);
+          store_remote(remote_address(&slots[rank_].words[i], static_cast<int>(threadIdx.x)), words[i]);
         }
       }
     }
-    meet();
+    sync();
     return reinterpret_cast<const Record*>(slots);
   }
   template <class Record, class Combine>
   __device__ Record reduce(Record value, const Combine& combine) {
     value = block_reduce(value, combine);
     if (blocks_ == 1) return value;
-    const Record* all = exchange(value);
-    value = said_by(0, all);
-    for (int rank = 1; rank < blocks_; ++rank) value = combine(value, said_by(rank, all));
+    const Record* all = all_gather(value);
+    value = value_of(0, all);
+    for (int rank = 1; rank < blocks_; ++rank) value = combine(value, value_of(rank, all));
     return value;
   }
   __device__ double sum(double value) {
     return reduce(value, [](double a, double b) { return a + b; });
   }
 
-  __device__ void meet() const {
+  __device__ void sync() const {
     __syncwarp();
     if (blocks_ == 1) return __syncthreads();
     cluster_arrive();
@@ -133,15 +133,15 @@ class Team {
   __device__ static Record block_reduce(Record value, const Combine& combine) {
     __shared__ alignas(Record)
         std::byte bytes[sample_warps * sizeof(Record)];  // no thread constructs anything
-    auto* room = reinterpret_cast<Record*>(bytes);
+    auto* smem = reinterpret_cast<Record*>(bytes);
     value = warp_reduce(value, combine);
     __syncthreads();
-    if (lane_here() == 0) room[warp_here()] = value;
+    if (lane_id() == 0) smem[warp_id()] = value;
     __syncthreads();
-    return warp_reduce<sample_warps>(room[lane_here() % sample_warps], combine);
+    return warp_reduce<sample_warps>(smem[lane_id() % sample_warps], combine);
   }
 
-  Room& room_;
+  Smem& smem_;
   const int blocks_, rank_;
   int turn_ = 0;
 };
@@ -153,7 +153,7 @@ struct Row {
   int vocab;
   float *weights, *keys, *saved;  // scratch: of the candidates, of the candidates, of edited tokens
   std::int32_t* tokens;
-  Stretch here, choices_here;  // of the vocabulary and of the tokens that may be drawn: this block's
+  Range here, choices_here;  // of the vocabulary and of the tokens that may be drawn: this block's
 
   __device__ const ListEntry* begin(const ListRange& range) const { return lists + range.begin; }
   __device__ static int size(const ListRange& range) { return range.end - range.begin; }
@@ -191,7 +191,7 @@ __device__ inline void edit(const Row& row) {
   const auto mine = [&](std::int32_t token) {
     return listed ? row.choices_here.size() > 0 : token >= row.here.begin && token < row.here.end;
   };
-  each(row.penalizes() ? Row::size(settings.history) : 0, [&](int i) {
+  for_each(row.penalizes() ? Row::size(settings.history) : 0, [&](int i) {
     const ListEntry entry = row.begin(settings.history)[i];
     if (!mine(entry.token)) return;
     float l = row.logits[entry.token];
@@ -201,7 +201,7 @@ __device__ inline void edit(const Row& row) {
     row.logits[entry.token] = l;
   });
   __syncthreads();
-  each(Row::size(settings.bias), [&](int i) {
+  for_each(Row::size(settings.bias), [&](int i) {
     const ListEntry entry = row.begin(settings.bias)[i];
     if (!mine(entry.token)) return;
     row.saved[row.vocab + i] = row.logits[entry.token];

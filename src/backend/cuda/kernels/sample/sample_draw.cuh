@@ -23,15 +23,17 @@ __device__ inline Candidate before_all() {
 }
 
 // The first token behind `last` in the order of values, then numbers, of all that may be drawn.
-__device__ inline Candidate next_best(const Row& row, Team& team, const Candidate& last, bool of_all) {
+__device__ inline Candidate next_best(const Row& row, RowCluster& cluster, const Candidate& last,
+                                      bool of_all) {
   Candidate best = {-INFINITY, row.vocab};
-  const Stretch here = of_all ? row.here : row.choices_here;
-  each(here.size(), [&](int i) {
+  const Range here = of_all ? row.here : row.choices_here;
+  for_each(here.size(), [&](int i) {
     const std::int32_t token = of_all ? here.begin + i : row.choice(here.begin + i);
     const Candidate candidate = {row.logits[token], token};
     if (comes_first(last, candidate) && comes_first(candidate, best)) best = candidate;
   });
-  return team.reduce(best, [](const Candidate& a, const Candidate& b) { return comes_first(a, b) ? a : b; });
+  return cluster.reduce(best,
+                        [](const Candidate& a, const Candidate& b) { return comes_first(a, b) ? a : b; });
 }
 
 // Sums under several conditions at once.
@@ -49,8 +51,8 @@ struct Masses {
 class Draw {
  public:
   // `one`: what a weight of one counts as; no row's sum is too large for a Mass.
-  __device__ Draw(const Row& row, Team& team, const Candidate& top, float one)
-      : row_(row), team_(team), top_(top), scale_(1.0f / row.settings.temperature), one_(one) {}
+  __device__ Draw(const Row& row, RowCluster& cluster, const Candidate& top, float one)
+      : row_(row), cluster_(cluster), top_(top), scale_(1.0f / row.settings.temperature), one_(one) {}
 
   __device__ std::int32_t choose() {
     const SamplingRow& s = row_.settings;
@@ -120,7 +122,7 @@ class Draw {
       return s.min_p > 0.0f ? fminf(farthest, 0.01f - logf(s.min_p)) : farthest;
     }
     Masses<steps + 1> found;  // of those that are near; the last: of all
-    each(row_.choices_here.size(), [&](int i) {
+    for_each(row_.choices_here.size(), [&](int i) {
       const std::int32_t token = row_.choice(row_.choices_here.begin + i);
       const float distance = (top_.value - row_.logits[token]) * scale_;
       const Mass mass = by_count ? 1 : mass_of(weight_of(token));
@@ -130,7 +132,7 @@ class Draw {
         if (distance <= 2.5f * static_cast<float>(1 << j)) found.of[j] += mass;
       }
     });
-    found = team_.reduce(found, Masses<steps + 1>::joined);
+    found = cluster_.reduce(found, Masses<steps + 1>::joined);
     total_ = found.of[steps];
     const double wanted = by_count
                               ? static_cast<double>(s.top_k)
@@ -144,8 +146,8 @@ class Draw {
 
   // The candidates in order of token: warp by warp, block by block.
   __device__ void gather(float reach) {
-    const int first = row_.choices_here.begin, lane = lane_here();
-    const Stretch own = part_of(row_.choices_here.size(), sample_warps, warp_here());
+    const int first = row_.choices_here.begin, lane = lane_id();
+    const Range own = part_of(row_.choices_here.size(), sample_warps, warp_id());
     const auto token_at = [&](int i) { return i < own.end ? row_.choice(first + i) : -1; };
     const auto is_near = [&](std::int32_t token) {
       return token >= 0 && (top_.value - row_.logits[token]) * scale_ <= reach;
@@ -154,7 +156,7 @@ class Draw {
     for (int i = own.begin; i < own.end; i += 32) {
       count += __popc(__ballot_sync(full_warp, is_near(token_at(i + lane))));
     }
-    int at = first + before_warp(count, size_);
+    int at = first + exclusive_warp_sum(count, size_);
     for (int i = own.begin; i < own.end; i += 32) {
       const std::int32_t token = token_at(i + lane);
       const unsigned votes = __ballot_sync(full_warp, is_near(token));
@@ -165,10 +167,10 @@ class Draw {
       }
       at += __popc(votes);
     }
-    const int* sizes = team_.exchange(size_);  // what was written is there, for the whole block
-    for (int rank = 0; rank < team_.blocks(); ++rank) {
-      const int size = team_.said_by(rank, sizes);
-      ahead_ += rank < team_.rank() ? size : 0;
+    const int* sizes = cluster_.all_gather(size_);  // what was written is there, for the whole block
+    for (int rank = 0; rank < cluster_.blocks(); ++rank) {
+      const int size = cluster_.value_of(rank, sizes);
+      ahead_ += rank < cluster_.rank() ? size : 0;
       all_ += size;
     }
   }
@@ -185,25 +187,25 @@ class Draw {
   template <class Measure>
   __device__ Mass sum_of(const Measure& measure) {
     Masses<1> sum;
-    each(size_, [&](int i) { sum.of[0] += is_kept(i) ? measure(i) : 0; });
-    return team_.reduce(sum, Masses<1>::joined).of[0];
+    for_each(size_, [&](int i) { sum.of[0] += is_kept(i) ? measure(i) : 0; });
+    return cluster_.reduce(sum, Masses<1>::joined).of[0];
   }
 
   // Of `size` members in this block, and as many as there are in the others, in order of token: the one at
   // which the running sum of mass(i) first exceeds limit(sum of all); -1 when none does.
   template <class MassAt, class TokenAt, class Limit>
   __device__ Found find(int size, const MassAt& mass, const TokenAt& token, const Limit& limit_of) {
-    const Stretch own = part_of(size, sample_warps, warp_here());
+    const Range own = part_of(size, sample_warps, warp_id());
     const auto add = [](Mass a, Mass b) { return a + b; };
     Mass sum = 0, here = 0;
 #pragma unroll 4
-    for (int i = own.begin + lane_here(); i < own.end; i += 32) sum += mass(i);
+    for (int i = own.begin + lane_id(); i < own.end; i += 32) sum += mass(i);
     sum = warp_reduce(sum, add);
-    Mass before = before_warp(sum, here), all = 0;
-    const Mass* said = team_.exchange(here);
-    for (int rank = 0; rank < team_.blocks(); ++rank) {
-      before += rank < team_.rank() ? team_.said_by(rank, said) : 0;
-      all += team_.said_by(rank, said);
+    Mass before = exclusive_warp_sum(sum, here), all = 0;
+    const Mass* values = cluster_.all_gather(here);
+    for (int rank = 0; rank < cluster_.blocks(); ++rank) {
+      before += rank < cluster_.rank() ? cluster_.value_of(rank, values) : 0;
+      all += cluster_.value_of(rank, values);
     }
     const Mass limit = limit_of(all);
     Found found = {-1, -1};
@@ -211,12 +213,12 @@ class Draw {
       const int at = walk(own, mass, before, limit);
       found = {ahead_ + at, token(at)};
     }
-    return team_.reduce(found, [](const Found& a, const Found& b) { return a.index >= 0 ? a : b; });
+    return cluster_.reduce(found, [](const Found& a, const Found& b) { return a.index >= 0 ? a : b; });
   }
   // The member of a warp's own that find() looks for; it is one of them.
   template <class MassAt>
-  __device__ int walk(const Stretch& own, const MassAt& mass, Mass before, Mass limit) const {
-    const int lane = lane_here();
+  __device__ int walk(const Range& own, const MassAt& mass, Mass before, Mass limit) const {
+    const int lane = lane_id();
     for (int first = own.begin; first < own.end; first += 32) {
       const int i = first + lane;
       Mass running = i < own.end ? mass(i) : 0;
@@ -245,21 +247,21 @@ class Draw {
     constexpr int digits = 7;
     std::uint32_t bits = 0;
     for (int low = 28; low >= -2; low -= 3) {
-      const int shift = max(low, 0), most = low < 0 ? 1 : digits;
+      const int shift = max(low, 0), max_digit = low < 0 ? 1 : digits;
       Masses<digits> sums;
-      each(size_, [&](int i) {
+      for_each(size_, [&](int i) {
         const Mass mass = is_kept(i) ? measure(i) : 0;
 #pragma unroll
         for (int j = 0; j < digits; ++j) {
           if (counts(i, bits + (static_cast<std::uint32_t>(j + 1) << shift))) sums.of[j] += mass;
         }
       });
-      sums = team_.reduce(sums, Masses<digits>::joined);
+      sums = cluster_.reduce(sums, Masses<digits>::joined);
       int digit = 0;
 #pragma unroll
       for (int j = 0; j < digits; ++j) {
         const std::uint32_t number = bits + (static_cast<std::uint32_t>(j + 1) << shift);
-        if (j < most && digit == j && holds(number, sums.of[j])) ++digit;
+        if (j < max_digit && digit == j && holds(number, sums.of[j])) ++digit;
       }
       bits += static_cast<std::uint32_t>(digit) << shift;
     }
@@ -286,12 +288,12 @@ class Draw {
     const Mass mass = sum_of(weight);
     const double all = static_cast<double>(mass) / static_cast<double>(one_);
     double entropy = 0.0;
-    each(size_, [&](int i) {
+    for_each(size_, [&](int i) {
       const double p = static_cast<double>(weight_at(i)) / all;
       if (is_kept(i) && p > 0.0) entropy -= p * log(p);
     });
-    entropy = team_.sum(entropy);
-    each(size_, [&](int i) {
+    entropy = cluster_.sum(entropy);
+    for_each(size_, [&](int i) {
       key_at(i) = static_cast<float>(fabs(-log(static_cast<double>(weight_at(i)) / all) - entropy));
     });
     __syncthreads();
@@ -309,7 +311,7 @@ class Draw {
   }
 
   const Row& row_;
-  Team& team_;
+  RowCluster& cluster_;
   const Candidate top_;
   const float scale_, one_;
   int size_ = 0, ahead_ = 0, all_ = 0;  // candidates of this block, of those before it, of all
