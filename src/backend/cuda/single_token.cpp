@@ -20,7 +20,7 @@ SingleToken::Room SingleToken::room() {
   const auto divide = [](Parts& parts) {
     Room out = {};
     out.squares = parts.take<float>(max_blocks);
-    out.router_sums = parts.take<std::int64_t>(stream_most_experts);
+    out.router_sums = parts.take<std::int64_t>(stream_max_experts);
     out.shares = parts.take<float>(stream_max_active);
     out.chosen = parts.take<std::int32_t>(stream_max_active);
     return out;

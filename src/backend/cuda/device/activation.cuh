@@ -1,4 +1,4 @@
-// What stands between the two matrices of an MLP, element by element.
+// The activation between the two matrices of an MLP.
 #pragma once
 
 #include "spec/model_spec.h"
@@ -21,7 +21,7 @@ __device__ inline float activated(float x, Activation kind) {
   return x * sigmoid(x);
 }
 
-// `up` counts only when gated.
+// `up` is read only if the activation is gated.
 __device__ inline float activated(float gate, float up, const ActivationSpec& spec) {
   if (spec.kind == Activation::swiglu_clamped) {
     const float g = fminf(gate, spec.limit);
@@ -31,12 +31,12 @@ __device__ inline float activated(float gate, float up, const ActivationSpec& sp
   return spec.gated ? value * up : value;
 }
 
-// silu and its clamped variant: with x = gate, at most `limit`, x * sigmoid(slope * x) * (up + shift), up
-// within the limit as well.
+// silu and its clamped variant, the gated activations that epilogues short of registers support: with x =
+// min(gate, limit), x * sigmoid(slope * x) * (up + shift), where up is clamped to the limit as well.
 struct Gate {
   float slope = 1.0f, limit = INFINITY, shift = 0.0f;
   __device__ float operator()(float gate, float up) const {
-    const float x = gate > limit ? limit : gate;  // not a number stays what it is
+    const float x = gate > limit ? limit : gate;  // propagates NaN
     const float y = up > limit ? limit : (up < -limit ? -limit : up);
     return x * sigmoid(slope * x) * (y + shift);
   }

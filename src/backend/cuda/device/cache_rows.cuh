@@ -1,4 +1,4 @@
-// Where a sequence's positions lie in the paged cache, and which sequence a row of the batch belongs to.
+// Block tables: the row of the paged KV cache that holds a position, and the sequence of a batch row.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,13 +14,13 @@ struct CacheMap {
   const std::int32_t *block_table, *query_start, *positions;
   int table_cols, block_size, sequences, window;
 
-  // Entries of blocks that slid out of the window are garbage: only visible positions may be asked for.
+  // Entries of blocks that slid out of the window are garbage: only visible positions are valid arguments.
   __device__ std::int64_t row(int sequence, int position) const {
     const std::int64_t block = block_table[std::int64_t{sequence} * table_cols + position / block_size];
     return block * block_size + position % block_size;
   }
 
-  // The last sequence that begins at or before the row: empty ones are passed over.
+  // The last sequence that begins at or before the row; empty sequences are skipped.
   __device__ int sequence_of(int row) const {
     int low = 0, high = sequences - 1;
     while (low < high) {

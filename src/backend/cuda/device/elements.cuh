@@ -1,4 +1,4 @@
-// Activations are float or bf16, known at run time: a uniform branch costs nothing beside the memory access.
+// Activations are float or bf16, known at run time: a uniform branch is free next to the memory access.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -12,13 +12,13 @@ namespace inferno::cuda {
 
 struct Elements {
   std::byte* data = nullptr;
-  bool wide = true;  // float; otherwise bf16
+  bool wide = true;  // float if true, otherwise bf16
 
   __device__ float get(std::int64_t i) const {
     return wide ? reinterpret_cast<const float*>(data)[i]
                 : __bfloat162float(reinterpret_cast<const __nv_bfloat16*>(data)[i]);
   }
-  // `count` elements, zeros behind them.
+  // `count` elements, then zeros.
   __device__ void get_run(float (&out)[8], std::int64_t at, int count) const {
     const std::byte* from = data + at * (wide ? 4 : 2);
     if (count < 8 || reinterpret_cast<std::uintptr_t>(from) % 16 != 0) {

@@ -1,5 +1,5 @@
-// Reading weights as they lie in device memory (see docs/kernels.md). A reader decodes elements k to
-// k + count - 1 of a row, k a multiple of eight, count at most eight. Rows are counted over all matrices,
+// Readers of weights in device memory (layouts: docs/kernels.md). A reader decodes elements k to k + count -
+// 1 of a row, where k is a multiple of eight and count at most eight. Row numbers run over all matrices,
 // WeightView::rows_between for each.
 #pragma once
 
@@ -15,18 +15,19 @@
 
 namespace inferno::cuda {
 
-// Rows of blocks in the file's own order.
+// Rows of blocks in the file's layout.
 template <Block B>
 struct Stored {
   const std::byte* data = nullptr;
   std::int64_t row_bytes = 0;
 
-  // A run of eight never crosses a block.
+  // A run of eight elements never crosses a block.
   __device__ void decode(float (&out)[8], std::int64_t row, int k, int count) const {
     const B* blocks = reinterpret_cast<const B*>(data + row * row_bytes);
     if constexpr (B::elements == 1 && sizeof(B) <= 4) {
       const B* from = blocks + k;
-      constexpr int words = sizeof(B) / 2;  // of 16 bytes in a run; one-byte elements come in half of one
+      // 16-byte loads for eight elements; one-byte elements need half of one.
+      constexpr int words = sizeof(B) / 2;
       if (count == 8 && reinterpret_cast<std::uintptr_t>(from) % (8 * sizeof(B) % 16 == 0 ? 16 : 8) == 0) {
         alignas(16) B run[8];
         if constexpr (words == 0) {
@@ -54,9 +55,9 @@ struct Stored {
   }
 };
 
-// A word of eight MXFP4 codes, each half of it four: the signs of codes 0, 2, 3 and 1 at bits 15 to 12, then
-// the magnitudes of codes 0 to 3, three bits each. Magnitudes are where f16 has the end of its exponent and
-// the start of its mantissa after one shift: f16 pairs of value * 2^-14, in order.
+// Unpacks a word of eight MXFP4 codes. Each half holds four codes: the signs of codes 0, 2, 3 and 1 at bits
+// 15 to 12, then the magnitudes of codes 0 to 3, three bits each. One shift brings a magnitude to the low
+// exponent bits and the mantissa of an f16. Result: f16 pairs of value * 2^-14, in order.
 __device__ inline void unpack_mxfp4_f16(std::uint32_t (&out)[4], std::uint32_t word) {
   out[0] = word & 0x8E008E00u;
   out[1] = (word << 3) & 0x8E008E00u;
@@ -71,7 +72,7 @@ __device__ inline void unpack_mxfp4_bf16(std::uint32_t (&out)[4], std::uint32_t 
   out[3] = ((word << 6) & 0x01C001C0u) | ((word << 2) & 0x80008000u);
 }
 
-// The inverse, for packing: where code number `place` (0 to 7) of a word goes.
+// The inverse, for packing: the bits of code number `place` (0 to 7) of a word.
 __device__ inline std::uint32_t pack_mxfp4_code(std::uint32_t code, int place) {
   const std::uint32_t magnitude = code & 7u, sign = code >> 3;
   const int pair = place / 2, half = place % 2 * 16;
@@ -79,7 +80,7 @@ __device__ inline std::uint32_t pack_mxfp4_code(std::uint32_t code, int place) {
   return (magnitude << (9 - 3 * pair) | sign << sign_bit) << half;
 }
 
-// 2^126 times the block's scale as a bf16 pair: exponents up to 128 fit, i.e. scales up to 2.
+// 2^126 times the block's scale as a bf16 pair. Exponents up to 128 fit, that is scales up to 2.
 __device__ inline std::uint32_t scale_mxfp4(std::uint32_t exponent) {
   const std::uint32_t bits = (exponent + 126u) << 7;
   return bits | bits << 16;
@@ -92,12 +93,12 @@ __device__ inline std::uint32_t fma_bf16x2(std::uint32_t a, std::uint32_t b, std
   return out;
 }
 
-// Unlike the usual product this keeps numbers below the normal range.
+// Unlike mul.bf16x2 this keeps subnormal results.
 __device__ inline std::uint32_t mul_bf16x2(std::uint32_t a, std::uint32_t b) {
-  return fma_bf16x2(a, b, 0x80008000u);  // minus zero leaves the sign of a product of zero
+  return fma_bf16x2(a, b, 0x80008000u);  // adding -0 preserves the sign of a zero product
 }
 
-// A Q4_K group's step and what is taken off: KScales::scale and offset, without indexing memory.
+// Scale and minimum of a Q4_K group (KScales::scale and offset), without indexing memory.
 struct ScaleAndMin {
   float step, offset;
 };
@@ -110,8 +111,8 @@ __device__ inline ScaleAndMin scales_k(const uint4& head, int group) {
   return {factors.x * static_cast<float>(scale), factors.y * static_cast<float>(offset)};
 }
 
-// Byte i of a word, if below 128, as scale * byte + offset: a byte at the top of the mantissa of 128 is
-// 128 + byte, and `offset` has been made smaller by 128 * scale.
+// Byte i of a word (below 128) as scale * byte + offset, without a conversion: in the top mantissa bits of
+// 128 it reads as 128 + byte. The caller has reduced `offset` by 128 * scale.
 __device__ inline float byte_value(std::uint32_t word, unsigned i, float scale, float offset) {
   return fmaf(__uint_as_float(__byte_perm(word, 0x43u, 0x4055u + (i << 8))), scale, offset);
 }
@@ -121,9 +122,9 @@ __device__ inline void byte_values(std::uint32_t& low, std::uint32_t& high, std:
   high = pack_bf16x2(byte_value(word, 2, scale, offset), byte_value(word, 3, scale, offset));
 }
 
-// Signed bytes of a word as scale * byte, in bf16 pairs. A byte in the middle of the mantissa of 2^15 is
-// 2^15 + byte, a float without any conversion; with its sign bit turned it is 128 more than the code. What is
-// too much is taken off together with the product.
+// Signed bytes of a word as scale * byte, in bf16 pairs, without a conversion: in the middle of the mantissa
+// of 2^15 a byte reads as 2^15 + byte, and with its sign bit flipped as 128 more than the code. The
+// multiply-add subtracts the excess.
 __device__ inline float signed_byte_value(std::uint32_t word, unsigned i, float scale, float excess) {
   return fmaf(__uint_as_float(__byte_perm(word, 0x47000000u, 0x7404u + (i << 4))), scale, excess);
 }
@@ -136,7 +137,7 @@ __device__ inline void signed_byte_values(std::uint32_t& low, std::uint32_t& hig
       pack_bf16x2(signed_byte_value(turned, 2, scale, excess), signed_byte_value(turned, 3, scale, excess));
 }
 
-// Codes of one Q4_K or Q5_K group, four to a word: their values as bf16 pairs.
+// Values of one Q4_K or Q5_K group, four codes to a word, as bf16 pairs.
 __device__ inline void grouped_byte_values(std::uint32_t (&out)[4], std::uint32_t first, std::uint32_t second,
                                            const ScaleAndMin& scales) {
   const float offset = fmaf(-128.0f, scales.step, -scales.offset);  // see byte_value()
@@ -144,7 +145,7 @@ __device__ inline void grouped_byte_values(std::uint32_t (&out)[4], std::uint32_
   byte_values(out[2], out[3], second, scales.step, offset);
 }
 
-// Chunks of Layout::tiled: run number `octet` of row g.
+// Chunks of Layout::tiled: `octet` is the index of a run of eight columns of row g.
 template <WeightFormat Format>
 struct Chunk16Bit {
   static constexpr WeightFormat format = Format;
@@ -223,8 +224,8 @@ struct Tiled {
   }
 };
 
-// Q6_K: low four bits as the file's blocks have them, cols / 2 bytes; high two bits, cols / 4; a scale for
-// each 16, cols / 16; a factor for each 256.
+// Q6_K split by field: the low four bits in the file's order, cols / 2 bytes; the high two bits, cols / 4; a
+// scale per 16 columns, cols / 16; a factor per 256.
 struct SplitQ6_K {
   int cols = 0;
   const std::byte* data = nullptr;
@@ -251,7 +252,8 @@ struct SplitQ6_K {
   }
 };
 
-// Of row g two neighbouring words, half a block, under one exponent; a run is eight columns, as bf16 pairs.
+// MXFP4 as an mma operand of sixteen rows. A lane reads two neighboring words of row g, half a block under
+// one exponent; a run is eight columns, decoded to bf16 pairs.
 struct Mxfp4Fragments {
   static constexpr WeightFormat format = WeightFormat::mxfp4;
   static constexpr int runs = 2;

@@ -1,17 +1,17 @@
-// Layout::tiled: eight rows of a weight together, cut into chunks of columns. A chunk holds all there is to
-// know of its columns, codes before scales, so that any run of chunks is one piece of memory: one background
-// copy. Within a chunk bytes lie as lanes (g = row, t) of a warp read them, all 32 lanes together reading
-// neighbouring addresses. Columns and rows that are missing in the last chunk and tile are zeros.
+// Layout::tiled: eight rows of a weight together, cut into chunks of columns. A chunk holds the codes and the
+// scales of its columns, so that any range of chunks is contiguous: one TMA bulk copy. Within a chunk, bytes
+// are ordered as the lanes (g = row, t) of a warp read them: 32 lanes read adjacent addresses. Missing
+// columns and rows in the last chunk and tile are zeros.
 //
-// bf16, f16   64 columns, 1024 bytes. Two halves of 32 columns, each eight rows of 64 bytes whose 16-byte
-//             units are exchanged as the tensor cores' 64-byte swizzle wants them.
+// bf16, f16   64 columns, 1024 bytes. Two halves of 32 columns, each eight rows of 64 bytes, whose 16-byte
+//             units are permuted by the 64-byte swizzle.
 // q8_0        64 columns, 544 bytes. A lane's 16 bytes are columns 8 t to 8 t + 7 of the first block and of
-//             the second. Then for each row two f16 scales.
-// mxfp4       64 columns, 272 bytes. A row's 32 bytes in order, words as in layouts.cuh. Then for each row
-//             two exponents.
-// q4_k        256 columns, 1152 bytes. The eight rows' 16-byte heads; then twice 64 bytes a row: 16 of a
-//             lane, columns 8 t to 8 t + 7 of the first two blocks (low and high halves of bytes), then of
-//             the next two.
+//             the second. Then two f16 scales per row.
+// mxfp4       64 columns, 272 bytes. 32 bytes per row in order, words as in layouts.cuh. Then two exponents
+//             per row.
+// q4_k        256 columns, 1152 bytes. The eight rows' 16-byte headers; then twice 64 bytes per row: 16 for
+//             each lane, columns 8 t to 8 t + 7 of the first two blocks (low and high nibbles), then of the
+//             next two.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -26,7 +26,7 @@ namespace inferno::cuda::tiles {
 constexpr int tile_rows = 8;
 
 struct Chunk {
-  int cols = 0, bytes = 0;  // cols 0: there are no tiles of this format
+  int cols = 0, bytes = 0;  // cols is 0 if the format has no tiles
 };
 __host__ __device__ constexpr Chunk chunk_of(WeightFormat format) {
   if (format == WeightFormat::bf16 || format == WeightFormat::f16) return {64, 1024};
@@ -43,7 +43,7 @@ __host__ __device__ constexpr std::int64_t padded_rows(std::int64_t rows) {
   return (rows + tile_rows - 1) / tile_rows * tile_rows;
 }
 
-// Offsets in a chunk of a run of eight columns (`octet`: its number in the chunk) of row g.
+// Offsets within a chunk of eight columns of row g; `octet` is their index in the chunk.
 __host__ __device__ constexpr int run_16_bit(int g, int octet) {  // 16 bytes
   return 512 * (octet / 4) + 64 * g + 16 * ((octet % 4) ^ (g / 2 % 4));
 }
@@ -62,7 +62,7 @@ __host__ __device__ constexpr int exponent_mxfp4(int g, int block) {
 __host__ __device__ constexpr int head_q4_k(int g) {
   return 16 * g;
 }
-// 8 bytes, of which the octet has the low halves in even blocks of 32 and the high ones in odd blocks.
+// 8 bytes; the octet is in their low nibbles for even blocks of 32 and in the high nibbles for odd blocks.
 __host__ __device__ constexpr int run_q4_k(int g, int octet) {
   return 128 + 512 * (octet / 16) + 64 * g + 16 * (octet % 4) + 8 * (octet / 8 % 2);
 }

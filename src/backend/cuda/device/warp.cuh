@@ -1,4 +1,4 @@
-// Sums and maxima over a warp and over a block, in a fixed order.
+// Reductions over a warp and over a block, in a fixed order.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -19,11 +19,11 @@ __device__ inline float warp_max(float value) {
   return value;
 }
 
-// `room` holds one float for each of the block's warps (at most 32). Every thread gets the sum.
+// `smem` holds one float per warp of the block (at most 32). Every thread gets the sum.
 __device__ inline float block_sum(float value, float* smem) {
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = (blockDim.x + 31) / 32;
   value = warp_sum(value);
-  __syncthreads();  // whoever read the room before is done
+  __syncthreads();  // all reads of the previous call are done
   if (lane == 0) smem[warp] = value;
   __syncthreads();
   return warp_sum(lane < warps ? smem[lane] : 0.0f);

@@ -1,4 +1,4 @@
-// From a weight's format and layout at run time to its reader: the only place that lists them.
+// From a weight's format and layout at run time to its reader.
 #pragma once
 
 #include "backend/cuda/device/layouts.cuh"

@@ -1,8 +1,8 @@
-// Starting kernels so that each may begin while its predecessor still runs. Every kernel started here must
-// call wait_for_previous() before it touches anything that another kernel writes: the guarantee is transitive
-// only if all of them wait. Three read earlier and say why they may: read_choice_early() in
-// stream_producer.cuh, grouped.cuh what its plain products' groups are, and attention_decode.cu what was
-// there before the step.
+// Launches with programmatic dependent launch (PDL): a kernel may start while its predecessor still runs.
+// Every kernel must call wait_for_previous() before it touches anything that another kernel writes:
+// completion is transitive only if all of them wait. Three read earlier and say why they may:
+// read_choice_early() in stream_producer.cuh, the plain products of grouped.cuh, and attention_decode.cu.
+// docs/kernels.md lists the protocols.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -45,14 +45,14 @@ void launch(const Queue& queue, const Shape& shape, void (*kernel)(Parameters...
   check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
 }
 
-// The results of all kernels before this one are there.
+// All earlier kernels have completed and their results are visible.
 __device__ inline void wait_for_previous() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
-// The next kernel may take the places that this one leaves free.
+// Lets the next kernel start in the resources that this one leaves free.
 __device__ inline void let_next_start() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");

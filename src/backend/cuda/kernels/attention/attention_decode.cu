@@ -1,8 +1,8 @@
-// Attention of one new token for each sequence, its rotation included. A block takes one sequence, the query
-// heads that share a key head, and a stretch of the positions; its four warps take 32 of them at a time (16
-// where heads have 128 dimensions). Bound by latency: old keys and values are asked for before the kernel
-// ahead has finished, queries are rotated in the registers the tensor cores read, and the new key and value
-// never make the way through memory. A block is small enough to stand beside one of stream.cu.
+// Decode attention: one new token per sequence, RoPE included. A block takes one sequence, the query heads of
+// one KV head and a range of positions; each of its four warps takes 32 positions at a time (16 if head_dim
+// is 128). Bound by latency: cached keys and values are loaded before the predecessor ends, queries are
+// rotated in the registers of the mma operand, and the new key and value are used without a round trip
+// through the cache. A block is small enough to be resident beside one of stream_kernel.cuh.
 #include <algorithm>
 #include <bit>
 
@@ -14,17 +14,18 @@ namespace {
 
 using namespace decode;
 
-// Of the heads (rows) g every lane has the same top, and its own part of the sum. Of dimensions 16 m + g and
-// 16 m + g + 8 it has heads 2 t and 2 t + 1: scores are computed as [heads, positions], which is how the
-// tensor cores want the weights for [dimensions, positions] * [positions, heads].
+// Per head (row) g, all lanes hold the same running maximum and each its own part of the sum. Of dimensions
+// 16 m + g and 16 m + g + 8 a lane holds heads 2 t and 2 t + 1. Scores are computed as [heads, positions],
+// which is the operand layout of the attention weights in [dimensions, positions] * [positions, heads].
 template <int Dim>
 struct DecodeState {
   static constexpr int tiles = DecodeShape<Dim>::tiles;
   float top = -INFINITY, sum = 0.0f;
   float out[Dim / 16][4] = {};
 
-  // There are eight heads and sixteen rows. The others hold the same heads' other elements, so that a chunk's
-  // queries are four registers in order, with nothing to fill: two products, half of each is of use.
+  // There are eight heads for sixteen mma rows. The other eight rows hold other elements of the same heads,
+  // so that the queries of a chunk are four registers in order without padding: two products, of which half
+  // is used.
   __device__ static void score(float (&scores)[tiles][4], const KeyValueStep<Dim>& step,
                                const uint4 (&queries)[Dim / 32]) {
 #pragma unroll
@@ -40,8 +41,8 @@ struct DecodeState {
       scores[i / 2][i % 2 * 2 + 1] = low[1] + high[3];
     }
   }
-  // Scores become weights. `there`: how many of the step's positions exist. What was summed is to be
-  // multiplied by the result.
+  // Turns scores into softmax weights. `there` is the number of valid positions of the step. Returns the
+  // factor by which earlier sums must be multiplied.
   __device__ float softmax(float (&scores)[tiles][4], float scale, int there, int lane) {
     float largest = top;
 #pragma unroll
@@ -94,8 +95,8 @@ struct DecodeState {
     sum += __shfl_xor_sync(full_warp, sum, 1);
     sum += __shfl_xor_sync(full_warp, sum, 2);
     if (lane % 4 == 0) smem.tops[warp][lane / 4] = {top, sum};
-    cp_async_wait_group<0>();  // even a warp without positions has asked for zeros
-    __syncwarp();              // results take the place of values
+    cp_async_wait_group<0>();  // a warp without positions has zero fills in flight as well
+    __syncwarp();              // results reuse the memory of the values
 #pragma unroll
     for (int m = 0; m < Dim / 16; ++m) {
 #pragma unroll
@@ -118,7 +119,7 @@ __device__ void attend_warp(const DecodeCall& call, const DecodeWork& at, Decode
   for (int first = begin; first < at.end; first += pass) {
     const bool another = first + pass < at.end;
     int lane = static_cast<int>(threadIdx.x) % 32;
-    asm volatile("" : "+r"(lane));  // addresses are made anew: all of them would not fit into registers
+    asm volatile("" : "+r"(lane));  // recomputes addresses: keeping all of them would spill registers
     step.insert_key(at, smem, first, lane);
     float weights[DecodeState<Dim>::tiles][4];
     state.score(weights, step, queries);
@@ -145,13 +146,14 @@ __global__ void __launch_bounds__(32 * warps, 4) decode_kernel(const __grid_cons
   __shared__ __align__(16) DecodeSmem<Dim> smem;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
   let_next_start();
-  if (clusters && call.splits > 1) cluster_arrive();  // waited for before anything is sent
-  // Positions and tables were sent, and older keys and values written, before the step's first kernel, which
-  // waited for them before it let another start.
+  if (clusters && call.splits > 1) cluster_arrive();  // waited for before the first remote store
+  // Positions and block tables were uploaded, and earlier keys and values written, before the step's first
+  // kernel, which waited for them before it let another kernel start.
   const DecodeWork at = work_of<Dim>(call);
   if (at.idle()) {
     if (clusters && call.splits > 1) cluster_wait();
-    return;  // without waiting: those who work do, so this kernel ends after the one before it all the same
+    // Without griddepcontrol.wait: blocks with work wait, so this kernel still ends after its predecessor.
+    return;
   }
   if (thread == 0) smem.work = at;
   const int begin = at.begin + warp * DecodeShape<Dim>::step;
@@ -180,10 +182,9 @@ struct SplitK {
   int splits = 1, clusters = 1;
 };
 
-// How many blocks share a context, by what was fastest: no more than two for each multiprocessor, or four
-// before one block has a whole context to itself, or one before more than eight share it. Fixed for a shape
-// and a table's size, so that a recorded graph stays valid while sequences grow; blocks without a stretch end
-// at once.
+// How many blocks share a context. Limits found by measurement: at most two blocks per SM, four as long as a
+// context is not split yet, one beyond eight splits. The result depends only on the batch shape and the block
+// table's size, so that a recorded graph stays valid while sequences grow; blocks without positions exit.
 SplitK split_for_decode(const Queue& queue, const AttentionCall& call, std::int64_t blocks,
                         std::int64_t max_splits) {
   const std::int64_t capacity = std::int64_t{call.group.block_table.cols} * call.step.block_size;
@@ -200,7 +201,7 @@ SplitK split_for_decode(const Queue& queue, const AttentionCall& call, std::int6
     cut.splits *= 2;
   }
   if (cut.splits == 1) return cut;
-  // More than one for long contexts alone, and only while multiprocessors are idle.
+  // Several clusters only for long contexts, and only if SMs would be idle otherwise.
   const std::int64_t clusters = std::clamp<std::int64_t>(processors / (blocks * cut.splits), 1, max_clusters);
   cut.clusters = static_cast<int>(std::clamp<std::int64_t>(longest / (2 * cut.splits * pass), 1, clusters));
   return cut;
@@ -216,10 +217,9 @@ void launch_decode(const Queue& queue, const DecodeCall& call, std::int64_t bloc
   launch(queue, shape, decode_kernel<Dim, true>, call);
 }
 
-// Whether the device can place clusters of so many blocks is for it to say. A cluster finds its
-// multiprocessors in one of the chip's neighbourhoods, whose sizes differ from card to card. While a kernel
-// that streams weights runs, each has room for one block: then enough clusters must fit to fill most of the
-// device, or the last ones begin late.
+// Asks the driver whether clusters of that many blocks can be resident. The blocks of a cluster share a GPC,
+// and the number of SMs per GPC varies between cards. Beside a streaming kernel each SM has room for one
+// block, so clusters must be able to cover most of the device, or the last ones start late.
 template <int Dim>
 bool cluster_size_fits(unsigned blocks, int multiprocessors, int shared_limit) {
   cudaLaunchAttribute attribute = {};
@@ -236,12 +236,12 @@ bool cluster_size_fits(unsigned blocks, int multiprocessors, int shared_limit) {
   check(cudaFuncGetAttributes(&attributes, kernel));
   const int rest = shared_limit - static_cast<int>(attributes.sharedSizeBytes);
   config.dynamicSmemBytes = static_cast<std::size_t>(rest);
-  // More than eight are not for every device.
+  // Clusters of more than eight blocks are not portable.
   const bool answered =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess &&
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, rest) == cudaSuccess &&
       cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess;
-  if (!answered) cudaGetLastError();  // no clusters here is no error
+  if (!answered) cudaGetLastError();  // a device without clusters is not an error
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 0));
   return answered && 6 * clusters * static_cast<int>(blocks) >= 5 * multiprocessors;
 }
@@ -268,7 +268,7 @@ void attend_decode(const Queue& queue, Matrix out, Matrix qkv, Matrix rope_table
   const AttentionSpec& spec = call.spec;
   const int shared = spec.heads / spec.kv_heads, chunks = (shared + max_heads - 1) / max_heads;
   const std::int64_t blocks = std::int64_t{out.rows} * spec.kv_heads * chunks;
-  // What meets in global memory must fit into what there is of it.
+  // Partial results that are reduced in global memory must fit in the scratch buffer.
   const std::int64_t part_floats = parts * (spec.head_dim / 2 + 4);
   const std::int64_t fits =
       blocks * max_cluster > scratch.ticket_count ? 1 : scratch.partial_floats / (blocks * part_floats);

@@ -1,5 +1,5 @@
-// What attention_decode.cu works on: its arguments, a block's share of them, its shared memory, and the way
-// of keys and values there.
+// The parts of attention_decode.cu: arguments, a block's share of the work, shared memory, loads of keys and
+// values, RoPE of the new token, and the reduction over warps and blocks.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -22,22 +22,22 @@ struct DecodeCall {
   __nv_bfloat16 *keys, *values;
   const std::int32_t *slots, *positions, *block_table;
   int table_cols, block_shift, window;
-  int heads, kv_heads, half, chunks;  // half: of the dimensions that rotate
-  int splits, clusters;               // blocks of a cluster, a power of two; clusters for a group of heads
+  int heads, kv_heads, half, chunks;  // half: half the number of rotated dimensions
+  int splits, clusters;               // blocks of a cluster, a power of two; clusters per group of heads
   float scale, epsilon;
   bool normalizes;
   float* partial;
   std::uint32_t* tickets;
 };
 
-// Every warp takes `step` positions at a time: its keys are 32 registers of each lane, its values 4 KB.
+// Each warp takes `step` positions at a time: keys in 32 registers per lane, values in 4 KB of shared memory.
 template <int Dim>
 struct DecodeShape {
-  static constexpr int tiles = 128 / Dim;  // of 16 positions
+  static constexpr int tiles = 128 / Dim;  // tiles of 16 positions
   static constexpr int step = 16 * tiles, pass = warps * step;
 };
 
-// Stretches: `splits` for each of `clusters` that have something to do.
+// The positions are split into `splits` ranges for each of the `clusters` that have work.
 struct DecodeWork {
   int row, kv_head, first_head, heads, chunk, splits, clusters, own, begin, end;
 
@@ -46,7 +46,7 @@ struct DecodeWork {
   __device__ bool idle() const { return split() >= splits || cluster() >= clusters; }
 };
 
-// What a block found for half the dimensions of a head: sums of values under weights of 2^(score - top).
+// A block's result for half the dimensions of a head: sums of values weighted by 2^(score - top).
 template <int Dim>
 struct Partial {
   float values[Dim / 2];
@@ -62,10 +62,10 @@ struct DecodeSmem {
   };
   PerWarp per_warp[warps];
   Partial<Dim> received[parts];   // from the blocks of the cluster
-  float2 tops[warps][max_heads];  // the largest score and the sum of weights
+  float2 tops[warps][max_heads];  // running maximum and sum of weights
   __nv_bfloat16 new_key[Dim], new_value[Dim];
   float angles[Dim];
-  DecodeWork work;  // for the end: registers are short in between
+  DecodeWork work;  // used again at the end; not kept in registers meanwhile
   bool last;
 };
 
@@ -83,8 +83,9 @@ __device__ DecodeWork work_of(const DecodeCall& call) {
   const int first = call.window > 0 ? max(0, at.own - call.window + 1) : 0;
   const int count = at.own + 1 - first,
             passes = (count + DecodeShape<Dim>::pass - 1) / DecodeShape<Dim>::pass;
-  // A power of two, so that heads are dealt evenly. A second cluster costs a way through global memory, which
-  // is worth four to eight passes. Nobody's stretch is empty: positions are more than stretches squared.
+  // splits is a power of two, so that heads are distributed evenly. A second cluster costs a round trip
+  // through global memory, worth four to eight passes. No range is empty: there are more positions than
+  // ranges squared.
   at.splits = min(call.splits, 1 << (32 - __clz(passes - 1)));
   const bool is_long = passes > call.splits * (call.clusters > 2 ? 4 : 8);
   at.clusters = is_long ? min(call.clusters, passes / (2 * call.splits)) : 1;
@@ -94,27 +95,27 @@ __device__ DecodeWork work_of(const DecodeCall& call) {
   return at;
 }
 
-// Where a chunk of eight elements of a row of values lies, so that no bank is met twice by the eight rows
-// that a transposed load reads.
+// Swizzled address of eight elements of a value row: the eight rows read by ldmatrix.trans are in different
+// banks.
 template <int Dim>
 __device__ __nv_bfloat16* value_chunk(__nv_bfloat16* values, int row, int chunk) {
   return values + row * Dim + (((chunk & 7) ^ (row & 7)) + (chunk & 8)) * 8;
 }
 
-// Likewise dimension d (a multiple of four when four are read at once) of a head's results.
+// Likewise for dimension d of a head's results (d is a multiple of four if four are read at once).
 template <int Dim>
 __device__ float* result_at(float* results, int head, int d) {
   return results + head * Dim + (d ^ (head / 2 % 4 * 8));
 }
 
-// A warp's step of keys in registers as the tensor cores want them (lane (g, t): positions g, g + 8, ...),
-// and its values, on their way to shared memory. Positions that are not there, or are new, give zeros.
+// One step of a warp: keys in registers as an mma operand (lane (g, t): positions g, g + 8, ...), values on
+// their way to shared memory. Missing positions and the new one are zeros.
 template <int Dim>
 struct KeyValueStep {
   static constexpr int rows = 2 * DecodeShape<Dim>::tiles, chunks = Dim / 32;
   uint4 keys[rows][chunks];
   std::int32_t at_row[rows];
-  int old;  // how many of the warp's positions, from its first on, are in the cache
+  int old;  // number of the warp's positions, from the first, that are in the cache
 
   __device__ static std::int32_t row_of(const DecodeCall& call, const DecodeWork& at, int position) {
     const std::int32_t* table = call.block_table + std::int64_t{at.row} * call.table_cols;
@@ -154,7 +155,7 @@ struct KeyValueStep {
     }
     cp_async_commit_group();
   }
-  // The new position, if it is one of the warp's `step` from `first` on.
+  // Whether the new position is among the warp's `step` positions from `first` on.
   __device__ static bool has_new(const DecodeWork& at, int first) {
     return at.own - first < DecodeShape<Dim>::step && at.end == at.own + 1;
   }
@@ -179,7 +180,7 @@ struct KeyValueStep {
   }
 };
 
-// A lane's elements of one head: 8 t to 8 t + 7 of every 32. They lie in registers as they are in memory.
+// A lane's elements of one head: 8 t to 8 t + 7 of every 32, in memory order.
 template <int Dim>
 struct HeadFragment {
   float x[Dim / 32][8];
@@ -194,8 +195,7 @@ struct HeadFragment {
       }
     }
   }
-  // Divided by the root of the mean square over the head, which four neighbouring lanes hold. Returns what
-  // it multiplied by, gains apart.
+  // RMS norm over the head, which four neighboring lanes hold. Returns 1 / rms.
   __device__ float normalize(const float* gain, float epsilon, int t) {
     float square = 0.0f;
 #pragma unroll
@@ -219,8 +219,8 @@ struct HeadFragment {
   }
 };
 
-// Where all dimensions rotate, a lane has both elements of each of its pairs. Cosines, then sines of a
-// position are the same for all heads and lie in shared memory.
+// All dimensions rotate: a lane holds both elements of each of its pairs. The cosines, then the sines, of a
+// position are the same for all heads and are in shared memory.
 template <int Dim>
 __device__ void rotate_all(HeadFragment<Dim>& head, const float* angles, int t) {
 #pragma unroll
@@ -235,7 +235,7 @@ __device__ void rotate_all(HeadFragment<Dim>& head, const float* angles, int t) 
   }
 }
 
-// Where only some dimensions rotate, another lane may have an element's partner: it is read once more.
+// Only some dimensions rotate: another lane may hold the partner of an element, so it is loaded again.
 template <int Dim>
 __device__ void rotate_some(HeadFragment<Dim>& head, const DecodeCall& call, const float* from, float inverse,
                             const float* angles) {
@@ -252,15 +252,13 @@ __device__ void rotate_some(HeadFragment<Dim>& head, const DecodeCall& call, con
         const float sine = angles[call.half + angle];
         head.x[c][i] = head.x[c][i] * angles[angle] + (low ? -partner : partner) * sine;
       }
-      asm volatile(
-          "" ::
-              : "memory");  // one after another: all at once would need more registers than there are
+      asm volatile("" ::: "memory");  // forces sequential evaluation: all at once would spill registers
     }
   }
 }
 
-// The new key, rotated and normalized by a warp together: to shared memory and, if `cached` is given, to the
-// cache.
+// Normalizes and rotates the new key with one warp and writes it to shared memory and, unless `cached` is
+// null, to the cache.
 template <int Dim>
 __device__ void rotate_head(const DecodeCall& call, const float* from, const float* gain,
                             DecodeSmem<Dim>& smem, __nv_bfloat16* cached) {
@@ -287,7 +285,7 @@ __device__ void rotate_head(const DecodeCall& call, const float* from, const flo
   for (int i = 2 * call.half + lane; i < Dim; i += 32) store(i, value(i));
 }
 
-// The new key and value, for the warp whose position is the new one.
+// The new key and value, for the warp that has the new position.
 template <int Dim>
 __device__ void read_new(const DecodeCall& call, const DecodeWork& at, DecodeSmem<Dim>& smem) {
   constexpr int each = Dim / 32;
@@ -310,7 +308,7 @@ __device__ void read_new(const DecodeCall& call, const DecodeWork& at, DecodeSme
   __syncwarp();
 }
 
-// A row of the table has 2 * half floats: not always a multiple of 16 bytes.
+// A row of the table has 2 * half floats, which may not be a multiple of 16 bytes.
 template <int Dim>
 __device__ void fetch_angles(const DecodeCall& call, const DecodeWork& at, DecodeSmem<Dim>& smem) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -323,8 +321,8 @@ __device__ void fetch_angles(const DecodeCall& call, const DecodeWork& at, Decod
   cp_async_commit_group();
 }
 
-// The queries of head g as the tensor cores want them, zeros where there is no such head. The new key and
-// value are read meanwhile, by the warp that has their position.
+// The queries of head g as an mma operand, zeros if there is no such head. The warp that has the new position
+// also processes the new key and value.
 template <int Dim>
 __device__ void read_queries(uint4 (&queries)[Dim / 32], const DecodeCall& call, const DecodeWork& at,
                              DecodeSmem<Dim>& smem) {
@@ -334,7 +332,7 @@ __device__ void read_queries(uint4 (&queries)[Dim / 32], const DecodeCall& call,
   const float* from = row + (at.first_head + min(g, at.heads - 1)) * Dim;
   HeadFragment<Dim> head;
   head.load(from, t);
-  cp_async_wait_group<1>();  // angles; values are still on their way
+  cp_async_wait_group<1>();  // angles; values are still in flight
   __syncthreads();
   const bool has_new = at.end == at.own + 1;
   if (has_new && (at.own - at.begin) / DecodeShape<Dim>::step % warps == warp) read_new<Dim>(call, at, smem);
@@ -353,7 +351,7 @@ __device__ inline void add_weighted(float4& sum, float weight, const float4& val
   sum.z += weight * value.z, sum.w += weight * value.w;
 }
 
-// Four sums of one head beside its largest score (times log2 e) and its sum of weights.
+// Four accumulated values of one head with its running maximum (times log2 e) and sum of weights.
 struct Reduced {
   float4 values = {};
   float top = -INFINITY, sum = 0.0f;
@@ -371,7 +369,7 @@ struct Reduced {
   }
 };
 
-// Part `index` = 2 * head + half of the dimensions. A thread has four of a part's dimensions, from d on.
+// Part `index` = 2 * head + half of the dimensions. A thread holds four dimensions of a part, from d on.
 struct PartIndex {
   int index, d;
 
@@ -381,7 +379,7 @@ struct PartIndex {
   }
 };
 
-// The parts that a thread joins from its own warps' results: round 0, and round 1 where heads have 128.
+// The parts that a thread reduces over the block's warps: round 0, and round 1 if head_dim is 128.
 template <int Dim>
 __device__ PartIndex own_part(int thread, int round) {
   const int head = thread / 16, d = thread % 16 * 4 + round * 64;
@@ -397,7 +395,7 @@ __device__ Reduced reduce_warps(DecodeSmem<Dim>& smem, const PartIndex& part) {
 #pragma unroll
   for (int w = 0; w < warps; ++w) {
     const float2 top = smem.tops[w][head];
-    const float share = exp2_of(top.x - all.top);  // zero for a warp that had no positions
+    const float share = exp2_of(top.x - all.top);  // zero if the warp had no positions
     all.sum += share * top.y;
     add_weighted(all.values, share,
                  *reinterpret_cast<const float4*>(result_at<Dim>(smem.per_warp[w].results, head, d)));
@@ -405,8 +403,8 @@ __device__ Reduced reduce_warps(DecodeSmem<Dim>& smem, const PartIndex& part) {
   return all;
 }
 
-// The same of `count` blocks' parts, `stride` apart. Those in global memory were written by other
-// multiprocessors: L1 must not answer for them.
+// Reduces the parts of `count` blocks, `stride` apart. Parts in global memory were written by other SMs, so
+// loads must bypass L1.
 template <int Dim, bool in_global>
 __device__ Reduced reduce_parts(const Partial<Dim>* found, int stride, int count, int d) {
   const auto four = [&](const float* at) {
@@ -428,14 +426,14 @@ __device__ Reduced reduce_parts(const Partial<Dim>* found, int stride, int count
   return all;
 }
 
-// Which part a thread writes at last where blocks of a cluster join: index % splits is its block.
+// The part that a thread writes after the cluster's reduction: index % splits is its block.
 template <int Dim>
 __device__ PartIndex cluster_part(const DecodeWork& at, int thread) {
   constexpr int each = Dim / 8;
   return {thread / each * at.splits + at.split(), thread % each * 4};
 }
 
-// The sink of the head that a thread writes at last, times log2 e.
+// The sink of the head that a thread writes, times log2 e.
 template <int Dim>
 __device__ float sink_of(const DecodeCall& call, const DecodeWork& at, int thread) {
   const int head = at.splits * at.clusters == 1 ? thread / 16 : cluster_part<Dim>(at, thread).index / 2;
@@ -454,14 +452,14 @@ __device__ void write_single_block(const DecodeCall& call, const DecodeWork& at,
   }
 }
 
-// Leaves a part in global memory, where others of the same group will find it.
+// Stores a part in global memory for the block that reduces the group.
 template <int Dim>
 __device__ void store_partial(Partial<Dim>& to, const Reduced& mine, int d) {
   __stcg(reinterpret_cast<float4*>(to.values + d), mine.values);
   if (d == 0) __stcg(reinterpret_cast<float4*>(&to.top), make_float4(mine.top, mine.sum, 0.0f, 0.0f));
 }
 
-// True for the last of `count` blocks to come here, which then sees what all of them have left.
+// True for the last of `count` blocks to arrive, which sees what all of them stored.
 template <int Dim>
 __device__ bool is_last_block(DecodeSmem<Dim>& smem, std::uint32_t* ticket, int count) {
   __threadfence();
@@ -475,8 +473,8 @@ __device__ bool is_last_block(DecodeSmem<Dim>& smem, std::uint32_t* ticket, int 
   return smem.last;
 }
 
-// Every block sends each part to the block that writes it; then each joins what it got. Where a group has
-// several clusters, the last of their blocks with the same parts joins them once more.
+// Every block sends each part to the block that writes it, which then reduces what it received. If a group
+// has several clusters, the last of their blocks with the same parts reduces once more in global memory.
 template <int Dim>
 __device__ void write_in_cluster(const DecodeCall& call, const DecodeWork& at, DecodeSmem<Dim>& smem,
                                  float sink) {
@@ -509,7 +507,7 @@ __device__ void write_in_cluster(const DecodeCall& call, const DecodeWork& at, D
   if (has_part) all.write(call, part.element<Dim>(call, at), sink);
 }
 
-// Without clusters: the last block to finish joins what all have left in global memory.
+// Without clusters, the last block to finish reduces all parts in global memory.
 template <int Dim>
 __device__ void write_from_last_block(const DecodeCall& call, const DecodeWork& at, DecodeSmem<Dim>& smem) {
   const int thread = static_cast<int>(threadIdx.x);

@@ -1,8 +1,9 @@
-// Attention for prompts on Hopper: a block takes up to 192 queries of one sequence and one head (128 of heads
-// of more than 64 dimensions) and walks over the keys they can see, 128 at a time. One warp group copies; the
-// others have 64 queries each: scores with wgmma, a running softmax in registers, and the weights stay there
-// as the first operand of the product with the values, which are read across. The product with the values and
-// the next scores run together; while one group weighs its scores another has the tensor cores.
+// Prefill attention on Hopper. A persistent block takes up to 192 queries of one sequence and one head (128
+// if head_dim exceeds 64) and iterates over the visible keys, 128 at a time. Warp-specialized: one producer
+// warp group; each consumer warp group has 64 queries. Scores by wgmma, online softmax in registers, and the
+// attention weights stay in registers as operand a of the product with the values (transposed b). The product
+// with the values overlaps the next scores; while one group computes its softmax another has the tensor
+// cores.
 #include "backend/cuda/kernels/attention/attention_hopper.cuh"
 
 #include <algorithm>
@@ -15,17 +16,17 @@ namespace {
 
 using namespace hopper_attention;
 
-// One of the warp groups that multiply.
+// A consumer warp group.
 template <int Dims>
 struct Consumer {
   using Size = Sizes<Dims>;
   const TilesCall& call;
   const Smem<Dims>& smem;
-  const int group, lane, warp;  // the warp within its group
+  const int group, lane, warp;  // warp: index within the group
   int head = 0;
   Queries queries = {};     // of this group
-  PipelineState keys = {};  // those whose scores are next
-  int values_stage = 0;     // those of the scores that are there
+  PipelineState keys = {};  // keys whose scores are computed next
+  int values_stage = 0;     // stage of the values that match `scores`
   std::uint32_t turn = 0;
   SoftmaxState<Dims> state;
   Scores scores;
@@ -49,7 +50,7 @@ struct Consumer {
     }
   }
 
-  // All warps of the group have come here.
+  // Barrier of the group's warps.
   __device__ void sync_group() {
     __syncwarp();
     mbarrier_arrive_warp(smem.group_barrier(group), lane);
@@ -57,7 +58,7 @@ struct Consumer {
     turn ^= 1u;
   }
   __device__ void load_queries() {
-    sync_group();  // nobody reads those before
+    sync_group();  // all reads of the previous queries are done
     for (int i = 32 * warp + lane; i < group_queries * Dims / 8; i += group_threads) {
       const int row = i / (Dims / 8), unit = i % (Dims / 8);
       *reinterpret_cast<uint4*>(smem.queries(group) + unit / 8 * Size::query_half + swizzled(row, unit % 8)) =
@@ -71,7 +72,7 @@ struct Consumer {
     __syncwarp();
     mbarrier_arrive_warp(smem.empty(stage), lane);
   }
-  // Tiles that this group does not see, in order with the others.
+  // Skips tiles that this group does not see, in step with the other groups.
   __device__ void pass(int tiles) {
     for (int i = 0; i < tiles; ++i) {
       mbarrier_wait(smem.full(keys.stage), keys.parity);
@@ -82,7 +83,7 @@ struct Consumer {
 
   __device__ void wait_for_keys() const {
     mbarrier_wait(smem.full(keys.stage), keys.parity);
-    fence_proxy_async();  // what cp.async wrote
+    fence_proxy_async();  // rows were written by cp.async
     __syncwarp();
   }
   __device__ void start_scores() {
@@ -102,7 +103,7 @@ struct Consumer {
     for (int step = 0; step < tile_keys / 16; ++step) {
 #pragma unroll
       for (int half = 0; half < Size::halves; ++half) {
-        if (step == 0) wgmma_fence();  // for each: with one for both the compiler gives up working ahead
+        if (step == 0) wgmma_fence();  // one fence for both halves makes the compiler serialize the products
         wgmma_transposed_b(state.values[half], weights[step],
                            v + descriptor_offset(half * Size::key_half + 16 * row_bytes * step), true);
       }
@@ -127,13 +128,13 @@ struct Consumer {
   }
 
   __device__ void run(const Keys& all) {
-    const float factor = call.scale * 1.4426950408889634f;  // of exponents of two
+    const float factor = call.scale * 1.4426950408889634f;  // exponents of two
     int from = 0, to = 0;
     if (queries.count > 0) {
       from = (call.map.first_visible(queries.first_position) - all.begin) / tile_keys;
       to = (queries.last_position - all.begin) / tile_keys + 1;
     }
-    from = __shfl_sync(full_warp, from, 0), to = __shfl_sync(full_warp, to, 0);  // all lanes agree
+    from = __shfl_sync(full_warp, from, 0), to = __shfl_sync(full_warp, to, 0);  // makes them warp-uniform
     pass(from);
     if (to > from) {
       wait_for_keys();
@@ -160,7 +161,7 @@ struct Consumer {
     }
     pass(all.tiles - to);
   }
-  // And what was started before them.
+  // Also completes products started before the scores.
   __device__ void finish_scores() {
     wgmma_commit_group();
     wgmma_wait_group<0>();
@@ -197,7 +198,7 @@ struct Consumer {
   }
 };
 
-// How many tiles there are, by all threads together: sequences that this kernel leaves to another have none.
+// Number of query tiles, computed by all threads together. Sequences left to attention_tiles.cu have none.
 template <int Dims>
 __device__ int count_tiles(const TilesCall& call) {
   __shared__ int total;
@@ -210,8 +211,7 @@ __device__ int count_tiles(const TilesCall& call) {
   return total;
 }
 
-// use(queries, head) for each tile of queries that falls to this block, of a sequence those with the most
-// keys first.
+// use(queries, head) for each query tile of this block; tiles of a sequence with the most keys come first.
 template <int Dims, class Use>
 __device__ void for_each_tile(const TilesCall& call, int tiles, const Use& use) {
   for (int i = static_cast<int>(blockIdx.x); i < tiles * call.heads; i += static_cast<int>(gridDim.x)) {
@@ -254,7 +254,7 @@ template <int Dims>
 void start(const Queue& queue, const TilesCall& call, int rows) {
   using Size = Sizes<Dims>;
   const auto kernel = attend_hopper_kernel<Dims>;
-  const int tiles = rows / Size::queries + call.map.sequences;  // at most
+  const int tiles = rows / Size::queries + call.map.sequences;  // upper bound
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Size::bytes));
   launch(queue,
          {.grid = dim3(static_cast<unsigned>(std::min(tiles * call.heads, queue.multiprocessors))),

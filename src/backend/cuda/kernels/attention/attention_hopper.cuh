@@ -1,4 +1,4 @@
-// The pieces of attention_hopper.cu: shared memory, the warp group that copies, and the running softmax.
+// The parts of attention_hopper.cu: shared memory, the producer warp group and the online softmax.
 #pragma once
 
 #include "backend/cuda/device/ptx.cuh"
@@ -10,12 +10,12 @@ namespace inferno::cuda::hopper_attention {
 
 constexpr int group_threads = 128, group_warps = group_threads / 32;
 constexpr int group_queries = 64, tile_keys = 128;
-constexpr int row_bytes = 128;  // 64 dimensions; more lie in a second half
+constexpr int row_bytes = 128;  // 64 dimensions; others are in a second half
 
 template <int Dims>
 struct Sizes {
   static constexpr int halves = Dims / 64;
-  static constexpr int groups = Dims == 64 ? 3 : 2;  // that multiply: as many as registers allow
+  static constexpr int groups = Dims == 64 ? 3 : 2;  // consumer warp groups, as many as registers allow
   static constexpr int stages = Dims == 64 ? 4 : 3;  // of keys and values
   static constexpr int threads = (groups + 1) * group_threads;
   static constexpr int queries = groups * group_queries;
@@ -50,12 +50,12 @@ struct Smem {
   }
 };
 
-// 16 bytes of a row stand where the 128-byte exchange wants them.
+// Offset of 16 bytes of a row under the 128-byte swizzle.
 __device__ inline int swizzled(int row, int unit) {
   return row * row_bytes + (unit ^ (row & 7)) * 16;
 }
 
-// The tiles of keys that somebody in the block sees.
+// The key tiles that any query of the block sees.
 struct Keys {
   int begin, tiles;
   __device__ Keys(const TilesCall& call, const Queries& queries)
@@ -63,15 +63,15 @@ struct Keys {
         tiles((queries.last_position - begin) / tile_keys + 1) {}
 };
 
-// The copying warp group. Rows come 16 bytes at a time through the table of blocks; zeros for positions that
-// nobody here sees, because whatever the cache holds there (not a number, perhaps) times zero must be zero.
+// The producer warp group. Rows are copied 16 bytes at a time through the block table. Positions that no
+// query of the block sees are zero-filled: a freed cache block may hold NaN, and NaN times zero is NaN.
 template <int Dims>
 struct Producer {
   using Size = Sizes<Dims>;
   static constexpr int rows_at_once = group_threads / 8;
   const TilesCall& call;
   const Smem<Dims>& smem;
-  PipelineState next = {0, 1};  // the first time round every stage is free
+  PipelineState next = {0, 1};  // in the first round every stage is empty
 
   __device__ void run(const Queries& queries, int kv_head) {
     const Keys keys(call, queries);
@@ -86,7 +86,7 @@ struct Producer {
   __device__ void copy(int stage, const Queries& queries, int first, int kv_head) const {
     const int row = static_cast<int>(threadIdx.x) / 8, unit = static_cast<int>(threadIdx.x) % 8;
     const int visible = call.map.first_visible(queries.first_position);
-    std::byte* to = smem.keys(stage) + swizzled(row, unit);  // rows_at_once on, the exchange is the same
+    std::byte* to = smem.keys(stage) + swizzled(row, unit);  // the swizzle repeats every rows_at_once rows
 #pragma unroll 4
     for (int i = 0; i < tile_keys; i += rows_at_once) {
       const int position = first + row + i;
@@ -105,17 +105,17 @@ struct Producer {
   }
 };
 
-using Scores = float[tile_keys / 2];               // as wgmma.cuh has them: rows g and g + 8
-using Weights = std::uint32_t[tile_keys / 16][4];  // the same as bf16, an operand for each 16 keys
+using Scores = float[tile_keys / 2];               // accumulator layout of wgmma.cuh: rows g and g + 8
+using Weights = std::uint32_t[tile_keys / 16][4];  // as bf16, one operand per 16 keys
 
-// A lane's part of a warp's sixteen queries.
+// A lane's softmax state for a warp's sixteen queries.
 template <int Dims>
 struct SoftmaxState {
   float values[Dims / 64][32] = {};
   float top[2] = {-INFINITY, -INFINITY}, sum[2] = {};
-  int own[2] = {};  // positions; -1 where there is no query
+  int own[2] = {};  // query positions; -1 if there is no query
 
-  // Scores to weights of 2^(factor * score), and what was summed before to the new largest score.
+  // Turns scores into weights 2^(factor * score) and rescales earlier sums to the new maximum.
   template <bool Masks>
   __device__ void softmax(Weights& weights, Scores& scores, const CacheMap& map, int first, float factor,
                           int lane) {
@@ -127,7 +127,7 @@ struct SoftmaxState {
       for (int i = 0; i < tile_keys / 4; ++i) largest = fmaxf(largest, scores[at(i, half)]);
       largest = fmaxf(largest, __shfl_xor_sync(0xFFFFFFFFu, largest, 1));
       largest = fmaxf(largest, __shfl_xor_sync(0xFFFFFFFFu, largest, 2));
-      const float base = largest == -INFINITY ? 0.0f : largest * factor;  // nothing seen yet
+      const float base = largest == -INFINITY ? 0.0f : largest * factor;  // no visible key so far
       const float rescale = exp2_of(top[half] * factor - base);
       top[half] = largest;
       float added = 0.0f;
@@ -154,7 +154,7 @@ struct SoftmaxState {
   }
 
  private:
-  // The i-th number of row g (half 0) or g + 8.
+  // Index of the i-th element of row g (half 0) or g + 8 (half 1).
   __device__ static constexpr int at(int i, int half) { return i / 2 * 4 + 2 * half + i % 2; }
   __device__ void mask(Scores& scores, const CacheMap& map, int first, int lane, int half) const {
     const int oldest = own[half] < 0 ? 0 : map.first_visible(own[half]);

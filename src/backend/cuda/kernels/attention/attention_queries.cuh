@@ -1,4 +1,4 @@
-// Queries of a step cut into tiles, for the kernels of prompts.
+// The queries of a step cut into tiles, for the prefill kernels.
 #pragma once
 
 #include "backend/cuda/device/cache_rows.cuh"
@@ -15,7 +15,7 @@ struct TilesCall {
   const float* sinks;
   int heads, kv_heads, head_dim, qkv_cols;
   float scale;
-  int min_rows, max_rows;  // of the sequences that this kernel takes
+  int min_rows, max_rows;  // query rows of the sequences that this kernel takes
 
   __device__ int kv_head_of(int head) const { return head / (heads / kv_heads); }
 };
@@ -30,7 +30,7 @@ __device__ inline int tiles_of(const TilesCall& call, int sequence, int tile) {
   return rows < call.min_rows || rows > call.max_rows ? 0 : (rows + tile - 1) / tile;
 }
 
-// Tiles are numbered sequence after sequence; there are more numbers than tiles.
+// Tiles are numbered sequence by sequence; indices past the last tile give sequence -1.
 __device__ inline Queries queries_of(const TilesCall& call, int index, int tile) {
   Queries out;
   for (int s = 0; s < call.map.sequences; ++s) {
@@ -59,7 +59,7 @@ __device__ inline uint4 query_run(const TilesCall& call, const Queries& queries,
                     pack_bf16x2(q[6], q[7]));
 }
 
-// attention_hopper.cu: what attend_tiles() takes where there are warp groups. `rows`: of all sequences.
+// attention_hopper.cu: what attend_tiles() runs on devices with wgmma. `rows`: of all sequences.
 void attend_hopper(const Queue& queue, const TilesCall& call, int rows);
 
 }  // namespace inferno::cuda

@@ -1,11 +1,10 @@
-// Attention for rows that stand alone: one token of each sequence, as in decoding, or shapes that the tiles
-// of attention_tiles.cu do not take. A block takes one row, the query heads that share a key head, and a
-// stretch of the positions; it is bound by latency at short contexts and by the cache's bandwidth at long
-// ones.
+// Attention of isolated rows: one token per sequence, or shapes that attention_tiles.cu does not take. A
+// block takes one row, the query heads of one KV head and a range of positions. Bound by latency for short
+// contexts, by KV cache bandwidth for long ones.
 //
-// Four warps take 32 positions in turn. First a lane is a position: it reads its key and multiplies it with
-// every head's query. Then a lane is a few dimensions: it adds up the 32 values under the weights found. The
-// stretches' sums meet in scratch memory; the block that comes last adds them in order.
+// Four warps take 32 positions each in turn. First a lane is a position: it reads its key and multiplies it
+// with every head's query, so no shuffles are needed. Then a lane is a few dimensions and accumulates the 32
+// weighted values. The ranges' results meet in scratch memory; the last block to finish adds them in order.
 #include <cuda_bf16.h>
 
 #include "backend/cuda/device/cache_rows.cuh"
@@ -35,7 +34,7 @@ __device__ float wide(T value) {
   return static_cast<float>(value);
 }
 
-// The vector's elements as floats, in as few loads as its size allows.
+// The elements as floats, in as few loads as their size allows.
 template <int Count, class T>
 __device__ void load_run(float (&out)[Count], const T* from) {
   constexpr int bytes = Count * static_cast<int>(sizeof(T));
@@ -57,12 +56,11 @@ __device__ void load_run(float (&out)[Count], const T* from) {
   }
 }
 
-// Shared memory of one block, in floats: the queries, the weights of a batch for each warp, the warps'
-// results.
+// Shared memory of a block, in floats: queries, attention weights of a batch per warp, results per warp.
 template <int Heads>
 struct Smem {
   float *queries, *weights, *results;
-  int padded;  // head_dim in whole runs of eight
+  int padded;  // head_dim rounded up to a multiple of eight
   __device__ Smem(float* start, int head_dim) : queries(start), padded((head_dim + 7) / 8 * 8) {
     weights = queries + Heads * padded;
     results = weights + warps * batch * Heads;
@@ -82,7 +80,7 @@ struct State {
 template <class T, int Heads>
 __device__ void score(float (&scores)[Heads], const T* key, const Smem<Heads>& smem, int head_dim) {
   if (head_dim % 8 == 0) {
-    constexpr int at_once = 8;  // runs of eight, all asked for before the first is used
+    constexpr int at_once = 8;  // runs of eight, all loaded before the first is used
     for (int first = 0; first < head_dim; first += 8 * at_once) {
       float k[at_once][8];
 #pragma unroll
@@ -123,7 +121,7 @@ __device__ void load_value(float (&out)[Dims], const T* row, int first, int head
   for (int i = 0; i < Dims; ++i) out[i] = first + i < head_dim ? wide(row[first + i]) : 0.0f;
 }
 
-// One batch of up to 32 positions, which all exist.
+// One batch of up to 32 positions, all of which exist.
 template <class T, int Heads, int Dims>
 __device__ void add_batch(State<Heads, Dims>& state, const RowsCall& call, const Smem<Heads>& smem,
                           int sequence, int kv_head, int first, int count) {
@@ -235,7 +233,7 @@ __device__ void write_out(const RowsCall& call, const RowsWork& at, const float*
   }
 }
 
-// This block's share to scratch memory; true for the one that comes last, which then sees all of them.
+// Stores this block's result in scratch memory. True for the last block to finish, which sees all results.
 __device__ bool is_last(const RowsCall& call, const RowsWork& at, const float* results, float* mine,
                         std::int64_t warp_floats) {
   __shared__ bool last;
@@ -326,7 +324,7 @@ void start_dims(const Queue& queue, const RowsCall& call, unsigned rows) {
   start<T, Heads, 8>(queue, call, rows);
 }
 
-// Enough blocks for every multiprocessor twice over, as long as the longest context can feed them.
+// Enough blocks for two per SM, as long as the longest context can feed them.
 int splits_for(const Queue& queue, const RowsCall& call, std::int64_t rows, int heads,
                const AttendScratch& scratch) {
   const std::int64_t capacity = std::int64_t{call.map.table_cols} * call.map.block_size;

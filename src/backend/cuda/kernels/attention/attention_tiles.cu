@@ -1,7 +1,6 @@
-// Attention for prompts, on tensor cores: a block takes 64 queries of one sequence and one head, and walks
-// over the keys they can see, 64 at a time, keeping a running softmax. Four warps take 16 queries each. Keys
-// and values come through shared memory in two stages, while the stage before is computed on. Rows lie there
-// as in gemm.cu, their chunks of 16 bytes exchanged by the row's number.
+// Prefill attention on tensor cores (mma.sync), FlashAttention 2: a block takes 64 queries of one sequence
+// and one head and iterates over the visible keys, 64 at a time, with an online softmax. Four warps take 16
+// queries each. Keys and values are double-buffered in shared memory, swizzled as in gemm.cu.
 #include <limits>
 
 #include "backend/cuda/device/ptx.cuh"
@@ -13,7 +12,8 @@ namespace inferno::cuda {
 namespace {
 
 constexpr int tile = 64, threads = 128;
-constexpr int few_rows = 16;  // of a sequence: too few for the large tiles of attention_hopper.cu
+// Sequences of at most this many rows would leave the tiles of attention_hopper.cu mostly empty.
+constexpr int few_rows = 16;
 
 template <int Dims>
 struct TileSmem {
@@ -36,8 +36,8 @@ __device__ void load_queries(const TilesCall& call, const Queries& queries, cons
   }
 }
 
-// Keys and values of 64 positions from `first` on; zeros for those nobody here sees, because whatever the
-// cache holds there (not a number, perhaps) times zero must be zero.
+// Keys and values of 64 positions from `first` on. Positions that no query of the tile sees are zero-filled:
+// a freed cache block may hold NaN, and NaN times zero is NaN.
 template <int Dims>
 __device__ void load_positions(const TilesCall& call, const Queries& queries, const TileSmem<Dims>& smem,
                                int stage, int first, int kv_head) {
@@ -55,12 +55,12 @@ __device__ void load_positions(const TilesCall& call, const Queries& queries, co
   }
 }
 
-// A lane's part of 16 queries: rows g and g + 8 as in mma.cuh.
+// A lane's softmax state for 16 queries: rows g and g + 8 as in ptx.cuh.
 template <int Dims>
 struct SoftmaxState {
   float values[Dims / 8][4];
   float top[2], sum[2];
-  int own[2];  // positions of the two queries; -1 where there is none
+  int own[2];  // positions of the two queries; -1 if there is none
 };
 
 using Scores = float[tile / 8][4];
@@ -81,7 +81,7 @@ __device__ void score(Scores& scores, const TileSmem<Dims>& smem, int stage, int
   }
 }
 
-// Scores to weights, in place, and what was summed before to the new largest score.
+// Turns scores into weights in place and rescales earlier sums to the new maximum.
 template <int Dims>
 __device__ void softmax(Scores& scores, SoftmaxState<Dims>& state, const TilesCall& call, int first,
                         int lane) {
@@ -101,7 +101,7 @@ __device__ void softmax(Scores& scores, SoftmaxState<Dims>& state, const TilesCa
     }
     top = fmaxf(top, __shfl_xor_sync(0xFFFFFFFFu, top, 1));
     top = fmaxf(top, __shfl_xor_sync(0xFFFFFFFFu, top, 2));
-    const float base = top == -INFINITY ? 0.0f : top;  // nothing seen yet
+    const float base = top == -INFINITY ? 0.0f : top;  // no visible key so far
     const float rescale = __expf(state.top[half] - base);
     state.top[half] = top;
     state.sum[half] *= rescale;
@@ -201,7 +201,7 @@ __global__ void __launch_bounds__(threads) attend_tiles_kernel(const __grid_cons
     score(scores, smem, stage, warp, lane);
     softmax(scores, state, call, first, lane);
     add_values(state, scores, smem, stage, lane);
-    __syncthreads();  // the stage is free for the copies of the next round
+    __syncthreads();  // the stage may be overwritten by the next copies
   }
   write_out(call, queries, state, head, warp, lane);
 }

@@ -1,5 +1,6 @@
-// rotate_and_store: a warp for each head of each row, those of V included: bound by latency, so nothing
-// waits. Whole heads of 64 and 128 dimensions, what prompts mostly have, go four dimensions at a time.
+// rotate_and_store: RoPE of queries and keys, and the store of keys and values to the cache. A warp per head
+// of each row, V included; bound by latency. Heads of 64 or 128 dimensions that rotate completely take a
+// vectorized path, four dimensions per load.
 #include "backend/cuda/device/elements.cuh"
 #include "backend/cuda/device/ptx.cuh"
 #include "backend/cuda/device/warp.cuh"
@@ -28,7 +29,8 @@ __device__ float inverse_rms(const RopeCall& call, std::int64_t head, int lane) 
   return rsqrtf(warp_sum(square) / static_cast<float>(call.head_dim) + call.epsilon);
 }
 
-// Each lane takes pairs and, behind the rotated dimensions, single elements: it reads what it writes.
+// A lane takes pairs and, after the rotated dimensions, single elements: it only reads elements that it
+// writes.
 __device__ void finish_head(const RopeCall& call, std::int64_t row, int h, int lane) {
   const std::int64_t head =
       row * (call.heads + 2 * call.kv_heads) * call.head_dim + std::int64_t{h} * call.head_dim;
@@ -97,7 +99,7 @@ __device__ void put_four(const Elements& to, std::int64_t at, float4 x) {
   *reinterpret_cast<uint2*>(to.data + at * 2) = make_uint2(pack_bf16x2(x.x, x.y), pack_bf16x2(x.z, x.w));
 }
 
-// Lane l of a head has dimensions 4 l to 4 l + 3 and those they are turned with, half a head on.
+// Lane l of a head has dimensions 4 l to 4 l + 3 and their rotation partners half a head further.
 template <int Dims>
 __global__ void __launch_bounds__(32 * warps) rotate_whole_kernel(const RopeCall call) {
   constexpr int lanes = Dims / 8, half = Dims / 2, heads_at_once = 32 * warps / lanes;
@@ -109,7 +111,7 @@ __global__ void __launch_bounds__(32 * warps) rotate_whole_kernel(const RopeCall
   const std::int64_t row = blockIdx.x, at = (row * all + min(h, all - 1)) * Dims + 4 * l;
   float* own = reinterpret_cast<float*>(call.qkv.data) + at;
   float4 a = four_at(own), b = four_at(own + half);
-  if (call.normalizes) {  // all lanes come here, those of V and behind the last head as well
+  if (call.normalizes) {  // all lanes take part in the shuffle, also those of V and past the last head
     float square = squares(a) + squares(b);
 #pragma unroll
     for (int offset = lanes / 2; offset > 0; offset >>= 1)

@@ -1,4 +1,4 @@
-// A kernel that reads and does nothing else: eight loads of 16 bytes in flight for each of 512 threads.
+// A kernel that only reads: eight loads of 16 bytes in flight for each of 512 threads.
 #include "backend/cuda/bandwidth.h"
 
 #include "backend/cuda/kernels/launch.cuh"
@@ -24,7 +24,8 @@ __global__ void __launch_bounds__(threads)
 #pragma unroll
     for (int i = 0; i < ahead; ++i) mixed ^= words[i].x ^ words[i].y ^ words[i].z ^ words[i].w;
   }
-  if (mixed == 0x12345678u) *never = mixed;  // the memory is zero: only the compiler cannot know
+  // Never true, because the memory is zero, but the compiler cannot know.
+  if (mixed == 0x12345678u) *never = mixed;
 }
 
 }  // namespace

@@ -34,8 +34,8 @@ struct Expansion {
   const std::int32_t* counts;
 };
 
-// A block for each tile, a thread for each 16 bytes it writes, in their order. Columns and rows that the
-// weight does not have become zeros. Only weights whose rows are whole runs of eight are expanded.
+// Decodes tiles of a weight to bf16 tiles: a block per tile, a thread per 16 bytes. Columns and rows that the
+// weight lacks become zeros. Requires a multiple of eight columns.
 template <class Reader>
 __global__ void __launch_bounds__(256) expand_kernel(const Reader weight, const Expansion call) {
   constexpr tiles::Chunk chunk = tiles::chunk_of(WeightFormat::bf16);

@@ -1,6 +1,6 @@
-// add_norm: one block for each row. A row is a few kilobytes, so this is bound by latency, and for prompts by
-// memory: every element is read once, kept in a register and written once, four neighbours at a time where
-// rows allow. What is added may be a mixture's rows.
+// add_norm: one block per row. Bound by latency (a row is a few kilobytes), for prompts by memory: every
+// element is read once, kept in a register and written once, four at a time if rows are aligned. The delta
+// may be the weighted sum of a mixture's rows.
 #include "backend/cuda/device/elements.cuh"
 #include "backend/cuda/device/ptx.cuh"
 #include "backend/cuda/device/warp.cuh"
@@ -14,15 +14,15 @@ namespace {
 struct NormCall {
   Elements out, residual, delta;
   const float *gain, *bias;
-  const float* shares;         // of a mixture, whose rows are the delta
-  const std::int32_t* places;  // null: in order
-  int active;                  // 0: the delta is one row
+  const float* shares;         // routing weights of a mixture whose rows are the delta
+  const std::int32_t* places;  // null: rows are in order
+  int active;                  // 0: the delta is a single row
   int width;
   float scale, epsilon;
   bool centred;
 };
 
-// Neighbours that are read and written together.
+// Elements that are loaded and stored together.
 template <int Count>
 struct Vector {
   float values[Count];
@@ -56,7 +56,7 @@ struct Vector {
   }
 };
 
-// The rows that a token's delta is the sum of.
+// The rows whose weighted sum is a token's delta.
 struct Delta {
   std::int64_t rows[max_active_experts];
   float shares[max_active_experts];
@@ -70,7 +70,7 @@ struct Delta {
     }
     if (call.active > 0) __syncthreads();
   }
-  // `Elements` that stand together from a column on.
+  // `Count` elements of the delta from a column on.
   template <int Count>
   __device__ Vector<Count> at(const NormCall& call, int column) const {
     if (call.active == 0)
@@ -86,7 +86,7 @@ struct Delta {
   }
 };
 
-// Count: 4 where all rows are whole and aligned, otherwise 1.
+// Count: 4 if all rows are aligned and a multiple of four long, otherwise 1.
 template <int Kept, int Count>
 __global__ void __launch_bounds__(1024) add_norm_kernel(const NormCall call) {
   __shared__ float smem[32];

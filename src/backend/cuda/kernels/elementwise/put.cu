@@ -1,6 +1,5 @@
-// Small uploads as parameters of a launch: they arrive with the command, where a copy would have to be handed
-// to another engine of the chip and back. As behind a copy, the next kernel starts when the words are there:
-// some read theirs before they wait.
+// Small uploads as kernel parameters: they arrive with the launch, where a copy would go through the copy
+// engine. This kernel never lets its successor start early: some kernels read these words before they wait.
 #include <algorithm>
 #include <cstring>
 
@@ -11,7 +10,7 @@ namespace inferno::cuda {
 namespace {
 
 constexpr int put_threads = 128;
-constexpr int few_words = 256, max_words = 1000;  // 4 KiB of parameters are taken everywhere
+constexpr int few_words = 256, max_words = 1000;  // 4 KiB of parameters are supported everywhere
 
 template <int words>
 struct Words {

@@ -1,4 +1,4 @@
-// The choice of experts by one warp.
+// Top-k choice of experts by one warp.
 #pragma once
 
 #include <cmath>
@@ -17,7 +17,8 @@ __device__ inline bool comes_first(const Best& a, const Best& b) {
   return a.logit > b.logit || (a.logit == b.logit && a.expert < b.expert);
 }
 
-// The first expert behind `last` in the order of logits, then numbers: no list of those taken is needed.
+// The next expert after `last` in the order of logits, then expert numbers. No list of chosen experts is
+// needed.
 __device__ inline Best next_best(const float* logits, int experts, const Best& last, int lane) {
   Best best = {-INFINITY, experts};
   for (int e = lane; e < experts; e += 32) {
@@ -32,7 +33,7 @@ __device__ inline Best next_best(const float* logits, int experts, const Best& l
   return best;
 }
 
-// Of one token; active: max_active_experts at most, because each lane keeps one.
+// The logits of one token. active is at most max_active_experts, because each lane keeps one.
 struct RouterLogits {
   const float* values;
   int count, active;
@@ -49,7 +50,7 @@ __device__ inline void choose_experts(std::int32_t* experts, float* shares, cons
     const float share = expf(last.logit - top);
     sum += share;
     if (lane != k) continue;
-    // Logits that are not numbers choose nobody; an expert that exists keeps the kernels behind safe.
+    // NaN logits choose no expert; the clamp keeps the following kernels within bounds.
     own_expert = min(last.expert, logits.count - 1);
     own_share = share;
   }

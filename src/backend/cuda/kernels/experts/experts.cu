@@ -1,4 +1,4 @@
-// Routing: which experts each token asks for, the choices in order of their experts, and their weighted sum.
+// Routing: top-k experts per token, choices sorted by expert, and the weighted sum of their results.
 #include "backend/cuda/device/elements.cuh"
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/kernels/experts/choose.cuh"
@@ -8,7 +8,7 @@
 namespace inferno::cuda {
 namespace {
 
-// A warp for each token.
+// A warp per token.
 __global__ void route_kernel(std::int32_t* experts, float* shares, const float* all_logits, int tokens,
                              int count, int active, bool renormalizes) {
   wait_for_previous();
@@ -20,7 +20,7 @@ __global__ void route_kernel(std::int32_t* experts, float* shares, const float* 
                  {all_logits + token * count, count, active, renormalizes}, lane);
 }
 
-__device__ int sum_before(int value, int lane) {  // and including this lane's
+__device__ int sum_before(int value, int lane) {  // inclusive
   for (int offset = 1; offset < 32; offset <<= 1) {
     const int other = __shfl_up_sync(full_warp, value, offset);
     if (lane >= offset) value += other;
@@ -28,7 +28,7 @@ __device__ int sum_before(int value, int lane) {  // and including this lane's
   return value;
 }
 
-// By one warp, a lane for each expert: from counts to starts.
+// One warp, a lane per expert: exclusive prefix sum of counts.
 __device__ void find_starts(const Sorted& sorted, std::int32_t* starts, const std::int32_t* counts,
                             int experts) {
   const int lane = static_cast<int>(threadIdx.x);
@@ -44,8 +44,8 @@ __device__ void find_starts(const Sorted& sorted, std::int32_t* starts, const st
   }
 }
 
-// The same lanes behind find_starts(): the tiles of all experts in order, or, by size, those with more than
-// three quarters of a tile first, then those with more than half, and so on.
+// The same warp after find_starts(): the tiles of all experts in order or, if by_size, those more than three
+// quarters full first, then those more than half full, and so on.
 __device__ void list_tiles(const Sorted& sorted, const std::int32_t* starts, const std::int32_t* counts,
                            int experts, const TileOrder& order, int tiles) {
   const int lane = static_cast<int>(threadIdx.x);
@@ -76,11 +76,11 @@ __device__ void list_tiles(const Sorted& sorted, const std::int32_t* starts, con
   }
 }
 
-// One block: count, place, list the tiles. Where a choice stands within its expert does not matter.
+// One block: count, place, list the tiles. The order of choices within an expert does not matter.
 __global__ void __launch_bounds__(1024)
     sort_kernel(const Sorted sorted, const std::int32_t* chosen, int choices, int experts, int active,
                 const TileOrder order, int tiles) {
-  extern __shared__ std::int32_t counts[];  // [experts], then [experts] places that are next
+  extern __shared__ std::int32_t counts[];  // [experts], then [experts] next free places
   std::int32_t* next = counts + experts;
   wait_for_previous();
   let_next_start();

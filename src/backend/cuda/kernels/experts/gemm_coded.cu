@@ -1,12 +1,12 @@
-// Products of many tokens of each expert on Hopper, straight from MXFP4 tiles: 128 weight rows by up to 256
-// tokens with wgmma. The weights are its first operand, decoded in registers by the warp that multiplies
-// them; the tokens are its second, read from shared memory. So nothing is decoded to memory first: for
-// gpt-oss-20b's experts that would be 3.2 GB of traffic for each layer.
+// Grouped GEMM of many tokens per expert on Hopper, directly from MXFP4 tiles: 128 weight rows by up to 256
+// tokens with wgmma. Operand a is the weights, decoded in registers by the consumer warp that multiplies
+// them; operand b is the tokens, in shared memory. Decoding gpt-oss-20b's experts to memory first would cost
+// 3.2 GB of traffic per layer.
 //
-// A lane decodes eight neighbouring columns at a time, but of a step of sixteen the instruction wants columns
-// 2t, 2t + 1, 2t + 8 and 2t + 9 of lane t. It does not care which column is called which as long as both
-// operands agree, so the tokens' columns are arranged: arrange_choices() does so, and the gated product
-// writes its results in that order.
+// A lane decodes eight neighboring columns at a time, but in a step of sixteen the instruction expects
+// columns 2t, 2t + 1, 2t + 8 and 2t + 9 from lane t. The order of columns is free as long as both operands
+// agree, so the tokens' columns are permuted: by arrange_choices(), and by the gated product when it writes
+// its results.
 #include "backend/cuda/kernels/experts/gemm_coded.cuh"
 
 #include <algorithm>
@@ -20,7 +20,8 @@ namespace {
 
 using namespace coded;
 
-// Where a column of 64 stands: lane t has 16 t to 16 t + 15, of them four neighbours for each step.
+// The permuted position of a column within 64: lane t has columns 16 t to 16 t + 15, four of them for each
+// step.
 __device__ constexpr int place_of(int column) {
   const int t = column / 16, step = column / 4 % 4, second = column / 2 % 2;
   return 16 * step + 8 * second + 2 * t + column % 2;
@@ -31,14 +32,14 @@ struct Result {
   const Arguments& call;
   const Tile& tile;
   const Smem& smem;
-  const int warp, lane;  // of those that multiply
+  const int warp, lane;  // of the consumers
   const std::uint32_t turn;
 
   __device__ float bias_at(int row) const {
     return call.bias == nullptr ? 0.0f : __ldg(call.bias + tile.expert * call.bias_stride + row);
   }
 
-  // Sums of rows g and g + 8 of a pair: those of tokens 8 j + 2 t and the next.
+  // Calls use with the sums of rows g and g + 8 of a pair, for tokens 8 j + 2 t and 8 j + 2 t + 1.
   template <class Use>
   __device__ void for_each(const float (&sums)[32], int first, const Use& use) const {
 #pragma unroll
@@ -57,8 +58,8 @@ struct Result {
     for_each(sums.fourth, 3 * batch, use);
   }
 
-  // Elements of a token lie in several warps: they meet in shared memory and leave as whole rows of 128
-  // bytes.
+  // The elements of a token are spread over several warps: they are collected in shared memory and stored as
+  // rows of 128 bytes.
   __device__ void write_activated(const Sums& sums) const {
     const int element = 8 * warp + lane / 4, row = 8 * tile.first_pair + element;
     const float gate_bias = bias_at(row), up_bias = bias_at(call.rows + row);
@@ -130,7 +131,7 @@ __global__ void __launch_bounds__(threads, 1) coded_kernel(const __grid_constant
   for (int i = static_cast<int>(blockIdx.x); i < scheduler.total;
        i += static_cast<int>(gridDim.x), turn ^= 1u) {
     const Tile tile = scheduler.tile(call, i);
-    const int filled = __shfl_sync(full_warp, tile.filled(), 0);  // the compiler then knows: all lanes agree
+    const int filled = __shfl_sync(full_warp, tile.filled(), 0);  // makes it warp-uniform
     const int steps = call.cols / tile_k;
     Sums sums;
     consumer.multiply(sums, steps, filled);
@@ -143,7 +144,7 @@ __global__ void __launch_bounds__(threads, 1) coded_kernel(const __grid_constant
   }
 }
 
-// A block for each token; a thread a unit of 16 bytes: four pairs that stand together, 16 columns apart.
+// A block per token, a thread per 16 bytes: four pairs that are 16 columns apart in the input.
 __global__ void __launch_bounds__(512)
     arrange_kernel(std::byte* out, const Elements in, const std::int32_t* places, int cols, int active) {
   wait_for_previous();

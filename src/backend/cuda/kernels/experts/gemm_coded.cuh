@@ -1,5 +1,5 @@
-// The pieces of gemm_coded.cu: what a tile is, where things lie in shared memory, and the two sides of the
-// ring: the threads that copy and the warp groups that decode and multiply.
+// The parts of gemm_coded.cu: tile scheduler, shared memory, the producer threads that issue TMA copies, and
+// the consumer warp groups that decode and multiply.
 #pragma once
 
 #include "backend/cuda/device/activation.cuh"
@@ -14,14 +14,15 @@ namespace inferno::cuda::coded {
 using Codec = Mxfp4Fragments;
 constexpr int chunk_bytes = tiles::chunk_of(Codec::format).bytes;
 constexpr int tile_k = 64;                      // columns of a stage: one chunk
-constexpr int group_threads = 128, groups = 2;  // that multiply
+constexpr int group_threads = 128, groups = 2;  // consumer warp groups
 constexpr int threads = (groups + 1) * group_threads, producers = 4;
-constexpr int pairs = 4 * groups;                        // of tiles, one for each multiplying warp
-constexpr int batch = 64, batches = coded_rows / batch;  // tokens that one copy brings
+constexpr int pairs = 4 * groups;                        // pairs of weight tiles, one per consumer warp
+constexpr int batch = 64, batches = coded_rows / batch;  // tokens of one copy
 constexpr int batch_bytes = batch * tile_k * 2;
 constexpr int token_bytes = batches * batch_bytes, weight_bytes = 2 * pairs * chunk_bytes;
 constexpr int stages = 5;
-constexpr int result_stride = tile_k * 2 + 16;  // of a token's activated elements; 16: other banks
+// Bytes of a token's activated elements; 16 of padding against bank conflicts.
+constexpr int result_stride = tile_k * 2 + 16;
 constexpr int result_bytes = coded_rows * result_stride;
 constexpr int barriers = 2 * stages + 2;
 constexpr int shared_bytes = stages * (token_bytes + weight_bytes) + result_bytes + 8 * barriers;
@@ -29,12 +30,12 @@ static_assert(tiles::chunk_of(Codec::format).cols == tile_k && batches == 4);
 
 struct Arguments {
   CUtensorMap weight_map;  // [tiles of all experts, chunks, bytes of a chunk]
-  CUtensorMap up_map;     // the same of up rows, where `weight_map` has gate rows; otherwise of the same rows
-  CUtensorMap token_map;  // [places, columns]
+  CUtensorMap up_map;      // up rows if `weight_map` has gate rows, otherwise the same rows
+  CUtensorMap token_map;   // [places, columns]
   std::byte* out;
   const float* bias;
   std::int64_t bias_stride;
-  int tiles_between;  // one expert's first tile and the next one's
+  int tiles_between;  // tiles from one expert to the next
   Gate gate;
   int rows, cols, out_cols;
   const std::int32_t *tile_expert, *tile_first, *tile_rows;
@@ -62,11 +63,11 @@ struct Tile {
   __device__ int filled() const { return (tokens + batch - 1) / batch; }
 };
 
-// All rows of a tile of places follow one another: blocks that run together read the same tokens and experts.
+// All rows of a tile of places follow each other, so that concurrent blocks read the same tokens and experts.
 struct TileScheduler {
   int row_tiles, total = 0;
 
-  // All threads together.
+  // Called by all threads together.
   __device__ TileScheduler(const Arguments& call, int pairs_of_expert)
       : row_tiles((pairs_of_expert + pairs - 1) / pairs) {
     int used = 0;
@@ -83,19 +84,19 @@ struct TileScheduler {
   }
 };
 
-// By one thread of each of four warps, the first two for weights, the others for tokens: one thread that asks
-// for all six copies of a stage is 3 % slower where experts have few tokens. All arrive at every stage, also
-// without a copy: none can be passed by the ring.
+// One thread of each of four producer warps, the first two for weights, the others for tokens: a single
+// thread that issues all six copies of a stage is 3 % slower if experts have few tokens. All four arrive at
+// every stage, also without a copy, so that none falls a phase behind.
 template <bool Gated>
 struct Producer {
   const Arguments& call;
   const Smem& smem;
   const int warp;
-  PipelineState next = {0, 1};  // the first time round every stage is free
+  PipelineState next = {0, 1};  // in the first round every stage is empty
 
   __device__ void fill(const Tile& tile) {
     const bool has_weights = warp < 2;
-    // A pair is a gate tile and the up tile of the same elements, or two neighbours.
+    // A pair is a gate tile and the up tile of the same elements, or two neighboring tiles.
     const int first = tile.expert * call.tiles_between + (Gated ? tile.first_pair : 2 * tile.first_pair) +
                       (!Gated && warp == 1 ? pairs : 0);
     const int filled = tile.filled(), own_batches = (filled - (warp - 2) + 1) / 2;
@@ -118,12 +119,12 @@ struct Producer {
   }
 };
 
-// By the tokens they are of: the tensor cores multiply by as many 64s as a tile has.
+// Accumulators by groups of 64 tokens: only as many are used as the tile has tokens.
 struct Sums {
-  float first[32] = {}, second[32] = {}, third[32] = {}, fourth[32] = {};  // 64 each
+  float first[32] = {}, second[32] = {}, third[32] = {}, fourth[32] = {};  // 64 tokens each
 };
 
-// One of the warps that multiply: sixteen weight rows, a pair of tiles, by all tokens.
+// A consumer warp: sixteen weight rows (a pair of tiles) by all tokens.
 template <bool Gated>
 class Consumer {
  public:
@@ -133,7 +134,7 @@ class Consumer {
         first_((Gated ? warp : 2 * warp) * chunk_bytes),
         second_((Gated ? warp + pairs : 2 * warp + 1) * chunk_bytes) {}
 
-  // Two sets of operands take turns: one is decoded while the tensor cores read the other.
+  // Two register sets alternate: one is decoded while the tensor cores read the other.
   __device__ void multiply(Sums& sums, int steps, int filled) {
     Operands even, odd;
     fence_operands(sums);
@@ -182,15 +183,15 @@ class Consumer {
       }
     }
   }
-  // Every condition begins or leaves out whole products: the compiler gives up its background work where sums
-  // take different ways.
+  // Every condition starts or skips whole products: if accumulators took different control paths, the
+  // compiler would serialize the wgmma instructions.
   __device__ void start(Sums& sums, const Operands& operands, int filled) const {
     const std::uint64_t tokens = wgmma_descriptor(smem_.tokens(place_.stage), Swizzle::bytes_128, 1024);
     start_with<0>(sums.first, operands, tokens);
     if (filled > 1) start_with<1>(sums.second, operands, tokens);
     if (filled > 2) start_with<2>(sums.third, operands, tokens);
     if (filled > 3) start_with<3>(sums.fourth, operands, tokens);
-    wgmma_fence();  // or the compiler adds it here, and says so
+    wgmma_fence();  // otherwise the compiler inserts it here, with a warning
     wgmma_commit_group();
   }
   template <int Batch>

@@ -1,10 +1,9 @@
-// The router and the choice of experts for many tokens, on tensor cores: sixteen tokens by all experts for a
-// block, whose eight warps divide the columns. Bound by reading tokens and, once for each block and mostly
-// from L2, the router.
+// Router logits and top-k choice for many tokens on tensor cores: sixteen tokens by all experts per block,
+// whose eight warps split the columns (split-K). Bound by reading tokens and, mostly from L2, the router.
 //
-// Choices must be those of float sums but for ties nearer than anybody could call, so each factor is a sum of
-// two bf16 (high and low, sixteen bits together): high * high + low * high + high * low. The product of the
-// low ones is below what is kept: 2^-17 of the products, where bf16 alone keeps 2^-9.
+// The choice must be the one that float sums would make, except for near ties. So each factor is split into
+// two bf16 (high and low, sixteen bits together): high * high + low * high + high * low. The dropped product
+// of the low parts is below 2^-17; bf16 alone keeps 2^-9.
 #include <cuda_fp16.h>
 
 #include "backend/cuda/device/elements.cuh"
@@ -20,16 +19,16 @@ namespace {
 
 constexpr int warps = 8, threads = 32 * warps;
 constexpr int block_tokens = 16, run = 8, step_cols = 32;        // a lane has a run of each step
-constexpr int batch_tiles = 4, batch_experts = 8 * batch_tiles;  // multiplied at once
-constexpr int max_batches = 2;                                   // whose sums a warp holds
-constexpr int sums_stride = batch_experts + 8;                   // so that rows begin in different banks
+constexpr int batch_tiles = 4, batch_experts = 8 * batch_tiles;  // multiplied together
+constexpr int max_batches = 2;                                   // accumulated by a warp at once
+constexpr int sums_stride = batch_experts + 8;                   // padding against bank conflicts
 constexpr std::size_t max_logits_bytes = std::size_t{24} << 10;  // what the sums leave of 48 KB
 static_assert(sizeof(float) * warps * block_tokens * sums_stride + max_logits_bytes <= (46 << 10));
 
 struct ManyCall {
   Elements in;  // [tokens, cols]
   const std::byte* router;
-  std::int64_t router_bytes;  // of a row, or of a tile of eight
+  std::int64_t router_bytes;  // per row, or per tile of eight rows
   const float* bias;
   std::int32_t* experts;
   float* shares;
@@ -60,8 +59,7 @@ struct Terms {
   }
 };
 
-// Where a lane's runs of the router lie: in row g of every tile of eight experts, from column 8 t of every
-// step on.
+// Addresses of a lane's runs of the router: row g of every tile of eight experts, column 8 t of every step.
 template <WeightFormat Format>
 struct RouterRows {
   static constexpr bool is_wide = Format == WeightFormat::f32;
@@ -76,7 +74,7 @@ struct RouterRows {
   }
 };
 
-// One of them: as it lies in memory, and as what it means.
+// One run: the loaded words, and their split into high and low terms.
 template <WeightFormat Format>
 struct RouterRun {
   static constexpr bool is_wide = Format == WeightFormat::f32, has_low = Format != WeightFormat::bf16;
@@ -104,7 +102,7 @@ struct RouterRun {
   }
 };
 
-// The same of a lane's two tokens, g and g + 8; zeros behind the last column.
+// The runs of a lane's two tokens, g and g + 8; zeros past the last column.
 struct TokenRuns {
   uint4 words[2][2];
 
@@ -130,16 +128,16 @@ struct TokenRuns {
   }
 };
 
-// c += a * b over 32 columns. Which of them the instruction takes for which does not matter as long as both
-// operands agree: a lane's run is its columns 2 t, 2 t + 1, 2 t + 8 and 2 t + 9 of two products.
+// c += a * b over 32 columns. The order of columns is free as long as both operands agree: a lane's run
+// serves as columns 2 t, 2 t + 1, 2 t + 8 and 2 t + 9 of two products.
 __device__ void add_products(float (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[4],
                              const std::uint32_t (&weights)[4]) {
   mma_bf16(c, a[0], b[0], a[1], b[1], weights[0], weights[1]);
   mma_bf16(c, a[2], b[2], a[3], b[3], weights[2], weights[3]);
 }
 
-// A warp's part of the logits: every eighth step of the columns, of 32 experts for each batch. Two steps'
-// tokens and two batches' weights are on their way or in use.
+// A warp's part of the logits: every eighth step of the columns, 32 experts per batch. Tokens of two steps
+// and weights of two batches are in flight or in use.
 template <WeightFormat Format, int Batches>
 struct Adder {
   const ManyCall& call;
@@ -149,7 +147,7 @@ struct Adder {
   TokenRuns tokens[2];
   float sums[Batches][batch_tiles][4] = {};
 
-  // Turn 0 is the first batch of `step`, which may be behind the last one.
+  // Turn 0 is the first batch of `step`, which may be past the last step.
   __device__ void load_weights(int step, int turn) {
     step += turn / Batches * warps;
     const bool has_columns = step_cols * step + run * (lane % 4) < call.cols;
@@ -174,7 +172,7 @@ struct Adder {
     }
   }
 
-  // Weights do not depend on what other kernels do.
+  // Before the wait: weights do not depend on other kernels.
   __device__ void begin() {
     load_weights(warp, 0);
     load_weights(warp, 1);
@@ -198,11 +196,11 @@ struct Adder {
   }
 };
 
-// The warps' sums of a batch, from first to last.
+// Reduces the warps' sums of a batch, in order.
 __device__ void join(const ManyCall& call, Sums& smem, float* logits, const float (&sums)[batch_tiles][4],
                      int first) {
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
-  __syncthreads();  // those of the batch before have been read
+  __syncthreads();  // the sums of the previous batch have been read
 #pragma unroll
   for (int i = 0; i < batch_tiles; ++i) {
 #pragma unroll
@@ -228,7 +226,7 @@ __global__ void __launch_bounds__(threads) route_many_kernel(const __grid_consta
   __shared__ __align__(16) Sums smem;
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int first_token = static_cast<int>(blockIdx.x) * block_tokens;
-  std::int64_t rows[2];  // tokens behind the last are copies of it, never written
+  std::int64_t rows[2];  // tokens past the last are copies of it, never written
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     rows[i] = std::int64_t{min(first_token + lane / 4 + 8 * i, call.tokens - 1)} * call.cols;
@@ -269,7 +267,7 @@ void start(const Queue& queue, const ManyCall& call) {
 
 }  // namespace
 
-// What routers are stored as; any other format has linear() and route().
+// Routers in other formats use linear() and route().
 bool route_takes_many(const WeightView& router, Matrix in) {
   const bool known = router.layout == Layout::tiled
                          ? router.format == WeightFormat::bf16 || router.format == WeightFormat::f16

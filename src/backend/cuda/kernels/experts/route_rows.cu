@@ -1,7 +1,7 @@
-// A router and what stands around it, in one kernel for rows that experts multiply next: the logits, the
-// choice, and the row itself in two bytes an element. Bound by latency, so a team of blocks (a cluster)
-// shares the experts of a token: each block has the whole row in registers, a quarter in every fourth warp,
-// and the first weights before the kernel ahead of this one has ended.
+// Router, top-k choice and conversion of the rows to 16 bits in one kernel, for a few rows that experts
+// multiply next. Bound by latency, so a cluster of blocks shares the experts of a token: each block holds the
+// whole row in registers, a quarter in every fourth warp, and loads its first weights before the predecessor
+// ends.
 #include <cuda_fp16.h>
 
 #include "backend/cuda/device/cluster.cuh"
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int threads = 512, warps = threads / 32;
 constexpr int quarters = 4, experts_at_once = warps / quarters;  // of a block
-constexpr int run = 8, kept_runs = 4;                            // elements; of each lane
+constexpr int run = 8, kept_runs = 4;                            // elements of a run; runs kept by each lane
 constexpr int max_cluster_blocks = 8;
 
 struct RouteCall {
@@ -31,7 +31,8 @@ struct RouteCall {
   bool renormalizes;
 };
 
-// The power of two that brings the largest value close to where f16 ends; its inverse is exact as well.
+// The power of two that scales the largest value close to the top of f16's range; its inverse is exact as
+// well.
 __device__ float factor_for(float largest) {
   const int exponent = static_cast<int>(__float_as_uint(largest) >> 23) - 127;
   return largest > 0.0f ? __uint_as_float(static_cast<std::uint32_t>(max(exponent - 14, -126) + 127) << 23)
@@ -55,11 +56,11 @@ __device__ void write_narrow(const RouteCall& call, const float (&values)[run], 
   *reinterpret_cast<uint4*>(call.narrow + 2 * at) = words;
 }
 
-// A warp's part of a row and of the experts.
+// A warp's part of the row and of the experts.
 struct Share {
-  int rank, blocks;   // of this block in the team
-  int quarter, slot;  // of the row, and of the experts that the block takes at once
-  int begin, end;     // runs
+  int rank, blocks;   // of this block in the cluster
+  int quarter, slot;  // part of the row, and index among the experts that the block takes at once
+  int begin, end;     // in runs
   int lane;
 
   __device__ explicit Share(int cols)
@@ -75,7 +76,7 @@ struct Share {
   __device__ int column(int j) const { return run * (begin + lane + 32 * j); }
   __device__ bool has(int j) const { return begin + lane + 32 * j < end; }
   __device__ int runs() const { return (end - begin + 31) / 32; }
-  // The i-th expert that this block takes in this slot.
+  // The i-th expert of this block in a slot.
   __device__ int expert(int i, int in_slot) const { return (i * blocks + rank) * experts_at_once + in_slot; }
 };
 
@@ -86,7 +87,7 @@ __device__ float dot(const float (&a)[run], const float (&b)[run]) {
   return sum;
 }
 
-// The row's largest value, in this warp's part; the first runs are kept.
+// Loads this warp's part of the row, keeps the first runs and returns its largest value.
 __device__ float read_row(const RouteCall& call, const Share& own, std::int64_t row,
                           float (&kept)[kept_runs][run]) {
   float largest = 0.0f;
@@ -121,7 +122,7 @@ __device__ void load_weights(const Reader& router, const Share& own, int expert,
   }
 }
 
-// The row for what comes next, by one block: every run by one of the warps that have it.
+// Writes the 16-bit row, by one block: every run by one of the warps that hold it.
 __device__ void finish_row(const RouteCall& call, const Share& own, std::int64_t row,
                            const float (&kept)[kept_runs][run], const float* largest_of) {
   float largest = largest_of[0];
@@ -148,7 +149,7 @@ __global__ void __launch_bounds__(threads) route_rows_kernel(const Reader router
   __shared__ float largest_of[quarters];
   float* logits = sums + quarters * call.count;
   const Share own(call.cols);
-  if (own.blocks > 1) cluster_arrive();  // nothing is sent to a block that has not begun
+  if (own.blocks > 1) cluster_arrive();  // no remote store before the target block has started
   float weights[kept_runs][run], kept[kept_runs][run];
   load_weights(router, own, own.expert(0, own.slot), call.count, weights);
   wait_for_previous();
@@ -202,7 +203,7 @@ __global__ void __launch_bounds__(threads) route_rows_kernel(const Reader router
                  {logits, call.count, call.active, call.renormalizes}, own.lane);
 }
 
-// As many blocks for each token as there is room for at once: one has a multiprocessor's registers.
+// As many blocks per token as can be resident at once: a block takes all registers of an SM.
 unsigned cluster_blocks_for(const Queue& queue, int tokens) {
   unsigned cluster_blocks = max_cluster_blocks;
   while (cluster_blocks > 1 && (tokens * static_cast<int>(cluster_blocks) > queue.multiprocessors ||

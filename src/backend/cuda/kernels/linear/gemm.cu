@@ -1,8 +1,8 @@
-// Products of many tokens, except on Hopper (gemm_hopper.cu): bf16 activations times bf16 weights on tensor
-// cores (mma.sync), float sums. A block computes 128 tokens x 128 weight rows; eight warps take 64 x 32 each.
-// Columns stream through three stages of 64 in shared memory, a chunk of the weights' tiles, written by
-// cp.async; rows are 128 bytes there, their eight chunks of 16 bytes exchanged by the row's number, so that
-// the eight rows an ldmatrix reads lie in different banks.
+// GEMM of many tokens, except on Hopper (gemm_hopper.cu): bf16 activations times bf16 weights by mma.sync,
+// float accumulators. A block computes 128 tokens x 128 weight rows; eight warps take 64 x 32 each. Three
+// stages of 64 columns (a chunk of the weights' tiles) in shared memory, filled by cp.async. Rows are 128
+// bytes there, their eight 16-byte units swizzled by the row number, so that the eight rows of an ldmatrix
+// are in different banks.
 #include "backend/cuda/device/elements.cuh"
 #include "backend/cuda/device/ptx.cuh"
 #include "backend/cuda/device/tiles.cuh"
@@ -17,7 +17,7 @@ constexpr int tile_bytes = tile_mn * tile_k * 2;
 constexpr int shared_bytes = stages * 2 * tile_bytes;
 constexpr int chunk_bytes = tiles::chunk_of(WeightFormat::bf16).bytes;
 static_assert(tiles::chunk_of(WeightFormat::bf16).cols == tile_k);
-constexpr int copies = tile_mn * 8 / threads;  // 16-byte chunks a thread copies of each operand
+constexpr int copies = tile_mn * 8 / threads;  // 16-byte units per thread and operand
 
 struct GemmArguments {
   const std::byte *in, *weight;
@@ -92,7 +92,7 @@ class Loader {
   bool has_token_[copies], has_row_[copies];
 };
 
-using Sums = float[4][4][4];  // 16 tokens each, 8 weight rows each, as in mma.cuh
+using Sums = float[4][4][4];  // 16 tokens each, 8 weight rows each, as in ptx.cuh
 
 __device__ void multiply_stage(Sums& sums, const std::byte* stage, int warp_token, int warp_row, int lane) {
 #pragma unroll

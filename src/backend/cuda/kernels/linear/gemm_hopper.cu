@@ -1,12 +1,10 @@
-// gemm on Hopper: tiles of 128 tokens x 128 weight rows with wgmma, 64 columns at a time through a ring of
-// stages in shared memory. One warp group copies. Two multiply, a whole tile each, in turns: while one writes
-// its sums the other has the tensor cores. Blocks stay and take one tile after another.
+// GEMM on Hopper: tiles of 128 tokens x 128 weight rows by wgmma, 64 columns at a time through a ring of
+// stages. Persistent and warp-specialized: one producer warp group, and two consumer warp groups that
+// alternate whole tiles (ping-pong), so that one runs its epilogue while the other has the tensor cores.
 //
-// Weights arrive by tensor copies: a chunk of tiles.cuh (eight rows, 64 columns) is two atoms of the 64-byte
-// exchange already. So do tokens, unless experts gather their rows: those arrive by cp.async, 16 bytes at a
-// time. Measured and left out: plain bulk copies of chunks (half the speed: they cost 60 cycles each),
-// clusters whose blocks share weights (slower), tiles of 256 rows (writing their sums stops the tensor
-// cores).
+// Weights arrive by TMA tensor copies: a chunk of tiles.cuh (eight rows, 64 columns) is two atoms of the
+// 64-byte swizzle. So do tokens, except rows gathered for experts, which arrive by cp.async.
+// docs/lab/prefill.md lists what was slower.
 #include "backend/cuda/kernels/linear/gemm_hopper.cuh"
 
 #include <algorithm>
@@ -112,7 +110,7 @@ __global__ void __launch_bounds__(threads, 1) gemm_hopper_kernel(const __grid_co
 
 CUtensorMap map_weights(const GemmCall& call, const std::byte* from, int rows, int groups, int rows_each) {
   const auto tile = static_cast<cuuint64_t>(tiles::tile_bytes(WeightFormat::bf16, call.cols));
-  const unsigned own = blocks_for(rows, tiles::tile_rows);  // the last expert may end behind them
+  const unsigned own = blocks_for(rows, tiles::tile_rows);  // the last expert may be shorter than the stride
   const auto all = static_cast<cuuint64_t>(call.experts - 1) * static_cast<cuuint64_t>(groups) + own;
   return tensor_map(from,
                     {.type = CU_TENSOR_MAP_DATA_TYPE_UINT64,
@@ -121,7 +119,7 @@ CUtensorMap map_weights(const GemmCall& call, const std::byte* from, int rows, i
                      .strides = {chunk_bytes, tile},
                      .box = {chunk_bytes / 8, 1, static_cast<cuuint32_t>(rows_each / tiles::tile_rows)}});
 }
-// The parts one after another, and how many row tiles they have.
+// Fills in the parts, one after another. Returns the number of row tiles.
 int add_parts(GemmArguments& arguments, const GemmCall& call) {
   int row_tiles = 0, column = call.column, number = 0;
   for (const WeightView& part : call.parts) {
@@ -194,7 +192,7 @@ void gemm_hopper(const Queue& queue, const GemmCall& call) {
   }
 }
 
-// Other activations would need too much code where sums are written.
+// Other activations would need too many registers in the epilogue.
 bool gemm_takes_gated(const Queue& queue, std::span<const WeightView> gate_up, int hidden,
                       const ActivationSpec& activation) {
   if (!queue.warp_groups || !is_gate(activation)) return false;

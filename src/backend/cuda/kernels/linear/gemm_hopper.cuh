@@ -1,5 +1,5 @@
-// The pieces of gemm_hopper.cu: what a tile is, and the ring between the warp group that copies and the two
-// that multiply in turns.
+// The parts of gemm_hopper.cu: tile scheduler, and the ring between the producer warp group and the two
+// consumer warp groups.
 #pragma once
 
 #include "backend/cuda/device/activation.cuh"
@@ -11,38 +11,39 @@
 
 namespace inferno::cuda::hopper {
 
-constexpr int tile_mn = gemm_rows, tile_k = 64;  // a tile's tokens, and its weight rows; columns of a stage
+constexpr int tile_mn = gemm_rows, tile_k = 64;  // tokens and weight rows of a tile; columns of a stage
 constexpr int group_threads = 128, threads = 3 * group_threads;
 constexpr int chunk_bytes = tiles::chunk_of(WeightFormat::bf16).bytes;
 constexpr int operand_bytes = tile_mn * tile_k * 2;
 constexpr int stages = 6, stage_bytes = 2 * operand_bytes;
 constexpr int shared_bytes = stages * stage_bytes + (2 * stages + 2) * static_cast<int>(sizeof(Mbarrier));
-constexpr int band = 8;                                     // token tiles that share the weights in L2
-constexpr int copies = operand_bytes / 16 / group_threads;  // of gathered tokens, for each copying thread
+constexpr int band = 8;  // token tiles that share the weights in L2
+// 16-byte units of gathered tokens per producer thread.
+constexpr int copies = operand_bytes / 16 / group_threads;
 static_assert(tile_mn == 128 && tiles::chunk_of(WeightFormat::bf16).cols == tile_k);
 
-// What a call's weight rows are: one matrix or each expert's; gate rows and up rows of the same elements; or
-// those of several matrices, whose columns of the output follow one another.
+// The weight rows of a call: one matrix or each expert's; gate rows and up rows of the same elements; or
+// several matrices whose output columns follow each other.
 enum class RowKind { plain, gated, parts };
 
 struct GemmPart {
   int rows, column;
-  int first_tile;  // row tiles before it
+  int first_tile;  // row tiles before this part
 };
 
 struct GemmArguments {
-  // [groups of eight rows, chunks, 1024 bytes]: of all rows, of gate rows and of up rows, or of each part
+  // [groups of eight rows, chunks, 1024 bytes]: all rows, gate rows and up rows, or each part
   CUtensorMap weight_maps[gemv_max_parts];
-  CUtensorMap token_map;  // [tokens, columns], unless they are gathered
+  CUtensorMap token_map;  // [tokens, columns]; unused if tokens are gathered
   const std::byte* in;
   Elements out;
   const float* bias;
   std::int64_t bias_stride;
-  int groups;  // of eight rows, from one expert to the next
+  int groups;  // groups of eight rows from one expert to the next
   Gate gate;
   int tokens, rows, cols, column, out_cols;
   int row_tiles;
-  GemmPart parts[gemv_max_parts];  // Rows::parts only; those behind the last begin behind all tiles
+  GemmPart parts[gemv_max_parts];  // RowKind::parts only; unused entries start past the last tile
   const std::int32_t *tile_expert, *tile_first, *counts, *starts, *gather;
   int tiles, first_expert, experts;
 };
@@ -58,19 +59,18 @@ struct Ring {
   __device__ Mbarrier* turn(int group) const { return full(2 * stages + group); }
 };
 
-// One tile of the output: rows [first_token, first_token + tokens), weight rows from first_row on, of one
-// part.
+// An output tile: rows [first_token, first_token + tokens), weight rows from first_row on, of one part.
 struct Tile {
   int first_token, tokens, first_row, expert, part;
 };
 
-// Which tiles there are, and in which order: token tiles before weight rows, in bands.
+// Order of the tiles: token tiles before weight rows, in bands.
 template <RowKind kind>
 struct TileScheduler {
   static constexpr int row_step = kind == RowKind::gated ? tile_mn / 2 : tile_mn;
   int first_tile, token_tiles, row_tiles;
 
-  // All threads together: tiles of the experts that this call has follow one another.
+  // Called by all threads together: the tiles of this call's experts are contiguous.
   __device__ explicit TileScheduler(const GemmArguments& call)
       : first_tile(0), token_tiles((call.tokens + tile_mn - 1) / tile_mn), row_tiles(call.row_tiles) {
     if (call.tile_expert == nullptr) return;
@@ -107,11 +107,12 @@ struct TileScheduler {
   }
 };
 
-// The copying warps' side of the ring. One thread asks for everything, except for tokens that are gathered.
+// The producer's side of the ring. One thread issues all copies except those of gathered tokens.
 template <bool Gathers, RowKind kind>
 class Producer {
  public:
-  static constexpr int arrivals = Gathers ? group_threads + 1 : 1;  // at a full stage, beside the bytes
+  // Arrivals at a full barrier, besides the copied bytes.
+  static constexpr int arrivals = Gathers ? group_threads + 1 : 1;
   __device__ Producer(const GemmArguments& call, const Ring& ring) : call_(call), ring_(ring) {}
 
   __device__ void fill(const Tile& tile) {
@@ -130,10 +131,10 @@ class Producer {
  private:
   __device__ void fill_gathered(const Tile& tile) {
     const int thread = static_cast<int>(threadIdx.x);
-    const int unit = thread % 8, first = thread / 8;  // 16 bytes of a row; its number
+    const int unit = thread % 8, first = thread / 8;  // unit of 16 bytes; first row
     const std::byte* from[copies];
 #pragma unroll
-    for (int i = 0; i < copies; ++i) {  // rows behind the last are copies of it, never written
+    for (int i = 0; i < copies; ++i) {  // rows past the last are copies of it, never written
       const int row = min(first + i * (group_threads / 8), tile.tokens - 1);
       from[i] = call_.in + (std::int64_t{call_.gather[tile.first_token + row]} * call_.cols + unit * 8) * 2;
     }
@@ -164,20 +165,20 @@ class Producer {
 
   const GemmArguments& call_;
   const Ring& ring_;
-  PipelineState next_ = {0, 1};  // the first time round every stage is free
+  PipelineState next_ = {0, 1};  // in the first round every stage is empty
 };
 
 using Sums = float[2][tile_mn / 2];  // 64 tokens each
 
-// A multiplying warp group's side. A group begins when the other has waited for its last stage: a barrier's
-// parity cannot tell a stage to come from one two rounds ago.
+// A consumer warp group's side. A group starts its tile only after the other has waited for its last stage,
+// because a parity cannot distinguish the next phase from the one two rounds ago.
 template <bool Gathers>
 class Consumer {
  public:
   __device__ Consumer(const Ring& ring, int group)
-      : ring_(ring), group_(group), turn_parity_(group == 0 ? 1 : 0) {}  // the first group's turn is first
+      : ring_(ring), group_(group), turn_parity_(group == 0 ? 1 : 0) {}  // group 0 starts
 
-  // Halves: 2 where there are more than 64 tokens.
+  // Halves: 2 if the tile has more than 64 tokens.
   template <int Halves>
   __device__ void multiply(Sums& sums, int steps) {
     mbarrier_wait(ring_.turn(group_), turn_parity_);
@@ -197,7 +198,7 @@ class Consumer {
     release(place_.stage);
     place_.advance(stages);
   }
-  // The other group's tile.
+  // Skips the other group's tile.
   __device__ void skip(int steps) {
     const int end = place_.stage + steps;
     place_.stage = end % stages;
@@ -208,7 +209,7 @@ class Consumer {
   template <int Halves>
   __device__ void start(Sums& sums, bool adds) {
     mbarrier_wait(ring_.full(place_.stage), place_.parity);
-    if constexpr (Gathers) fence_proxy_async();  // what cp.async wrote
+    if constexpr (Gathers) fence_proxy_async();  // rows were written by cp.async
     const std::uint64_t tokens = wgmma_descriptor(ring_.tokens(place_.stage), Swizzle::bytes_128, 1024);
     const std::uint64_t weights =
         wgmma_descriptor(ring_.weights(place_.stage), Swizzle::bytes_64, chunk_bytes);

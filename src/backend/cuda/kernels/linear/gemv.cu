@@ -1,4 +1,4 @@
-// Which kernel for which format, and the products' arguments in the form that all of them share.
+// The launcher for each format, and the arguments that all of them share.
 #include "backend/cuda/kernels/linear/gemv.cuh"
 
 namespace inferno::cuda {
@@ -66,7 +66,7 @@ void gemv_gated(const Queue& queue, std::span<const WeightView> gate_up, const P
                 const Chosen& chosen, const ActivationSpec& activation) {
   GemvCall call = call_of(gate_up.first(1), product);
   const int hidden = product.out.cols;
-  call.parts[0].rows = hidden;  // tiles are those of the gate; the up rows go with them
+  call.parts[0].rows = hidden;  // tiles are counted in gate rows; the up rows come with them
   call.parts[1] = {.data = gate_up.size() == 2 ? gate_up[1].data : gate_up[0].from_row(hidden),
                    .rows = hidden};
   call.in_is_wide = product.in.dtype == DType::f32;

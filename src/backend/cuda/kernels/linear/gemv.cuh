@@ -1,15 +1,15 @@
-// Products with one to eight tokens, bound by the bandwidth of the weights: each is read once, 16 bytes a
-// lane, in the order it is stored, several loads ahead of its use. docs/kernels.md draws the layout.
+// Products with one to eight tokens, bound by weight bandwidth: each weight is read once, 16 bytes per lane,
+// in storage order, several loads ahead of its use. Layouts: docs/kernels.md.
 //
-// A tile is eight weight rows, or two times eight. `split` warps of a block divide the columns of one tile,
-// so that there is work for every multiprocessor however few rows there are; with many rows each warp has a
-// tile. The tensor cores do the sums (weights are the operand of eight columns, tokens the one of sixteen
-// rows), so that eight tokens cost what one does. Which column a lane holds does not matter as long as
-// weights and activations agree, so each lane takes runs of eight neighbouring columns.
+// A tile is eight weight rows, or two times eight. `split` warps of a block split the columns of one tile
+// (split-K), so that every SM has work however few rows there are; with many rows each warp has a tile. The
+// tensor cores do the sums (weights are the operand of eight columns, tokens the one of sixteen rows), so
+// that eight tokens cost what one does. The order of columns is free as long as weights and activations
+// agree, so each lane takes runs of eight neighboring columns.
 //
-// A Codec says what a lane reads in one step: `runs` runs, together `step` columns over the four lanes of a
-// row, and how many steps it may read `ahead` before registers run out. It reads from where its row begins
-// or, if it `has_tiles`, from where the eight rows do (tiles.cuh).
+// A Codec defines what a lane reads in one step: `runs` runs, together `step` columns over the four lanes of
+// a row, and how many steps it may load `ahead` before registers run out. It reads from the start of its row
+// or, if it `has_tiles`, from the start of the tile (tiles.cuh).
 #pragma once
 
 #include "backend/cuda/device/activation.cuh"
@@ -30,13 +30,13 @@ struct GemvPart {
 struct GemvCall {
   GemvPart parts[gemv_max_parts];
   int part_count = 1;
-  std::int64_t stride = 0, expert_bytes = 0;  // bytes from row to row, of tiles from tile to tile
+  std::int64_t stride = 0, expert_bytes = 0;  // stride: bytes per row, or per tile
   int cols = 0;
   const std::byte* in = nullptr;
   int tokens = 1, in_divisor = 1;
-  bool in_is_wide = false;  // float: rounded as it is staged
-  int group = 1;            // tokens of a block, unless there are experts
-  int split = 1;            // warps that share a tile: 1, 2, 4 or 8
+  bool in_is_wide = false;  // float, rounded to bf16 when staged
+  int group = 1;            // tokens per block, unless there are experts
+  int split = 1;            // warps per tile: 1, 2, 4 or 8
   int tiles = 0;
   Elements out;
   int out_cols = 0;
@@ -50,9 +50,9 @@ struct GemvCall {
 
 constexpr int gemv_warps = 8;
 constexpr int gemv_max_active = 64;
-constexpr int gemv_usual_shared = 40 << 10;  // bytes that need not be asked for
-constexpr int gemv_group_shared = 68 << 10;  // of activations that leave room for three blocks
-constexpr int gemv_max_shared = 96 << 10;    // of what gemv_takes()
+constexpr int gemv_usual_shared = 40 << 10;  // below the limit that needs cudaFuncSetAttribute
+constexpr int gemv_group_shared = 68 << 10;  // activations that allow three resident blocks
+constexpr int gemv_max_shared = 96 << 10;    // limit of gemv_takes()
 
 __device__ inline uint4 load_once(const void* from) {
   uint4 out;
@@ -62,12 +62,12 @@ __device__ inline uint4 load_once(const void* from) {
   return out;
 }
 
-// Bytes of one token's activations in shared memory: half of the banks further for each.
+// Bytes of one token's activations in shared memory; the padding moves each token by half of the banks.
 __host__ __device__ constexpr int staged_bytes(int cols) {
   return 2 * cols + 64;
 }
 
-// Activations of `count` rows from `first` on, as bf16, in shared memory.
+// Stages `count` rows of activations from `first` on in shared memory, as bf16.
 __device__ inline void stage(std::byte* to, const GemvCall& call, std::int64_t first, int count) {
   const int chunks = call.cols / 8;
   for (int i = static_cast<int>(threadIdx.x); i < count * chunks; i += 32 * gemv_warps) {
@@ -92,7 +92,7 @@ struct LanePosition {
   int cols, base, group, part;
 };
 
-// Which columns and which expert a warp's step number `it` is about. Only combined products have several.
+// The columns and the expert of a warp's step number `it`. Only combined products have several experts.
 struct Step {
   int choice, base;
 };
@@ -104,18 +104,18 @@ __device__ Step step_of(const GemvCall& call, int it) {
   return {it / steps, it % steps * Codec::step};
 }
 
-// What one lane works on.
+// The work of one lane.
 template <class Codec, int Tiles, GemvMode mode>
 struct GemvLane {
-  static constexpr int ahead = Codec::ahead / Tiles;  // loads in flight: twice as many
+  static constexpr int ahead = Codec::ahead / Tiles;  // twice as many loads are in flight
   using Fragments = typename Codec::Fragment[ahead][Tiles];
 
   const GemvCall& call;
   const std::byte* from[Tiles];  // the lane's row of each tile, or the tile
   const std::int32_t* experts;   // of this token, in shared memory
   const float* shares;
-  const std::byte* in;                   // staged
-  int warp, group, part, total, tokens;  // warp: of those that share the tile
+  const std::byte* in;                   // staged activations
+  int warp, group, part, total, tokens;  // warp: index among those that share the tile
   float sums[Tiles][4] = {};
 
   __device__ void fetch(Fragments& fragments, int first) const {
@@ -137,7 +137,7 @@ struct GemvLane {
     }
   }
 
-  // Steps behind the last are zeros times zeros: cheaper than a branch that keeps loads from moving ahead.
+  // Steps past the last multiply zeros: cheaper than a branch that keeps loads from being hoisted.
   __device__ void consume(const Fragments& fragments, int first) {
 #pragma unroll
     for (int u = 0; u < ahead; ++u) {
@@ -193,7 +193,7 @@ struct GemvTarget {
   std::int64_t expert = 0;
 };
 
-// The sums of the warps that shared a tile, in order. `room` is the first one's.
+// Reduces the sums of the warps that share a tile, in order. `smem` points to those of the first warp.
 __device__ inline float gather(const float* smem, int row, int token, int tile_rows, int split) {
   float sum = 0.0f;
   for (int warp = 0; warp < split; ++warp) {
@@ -202,7 +202,7 @@ __device__ inline float gather(const float* smem, int row, int token, int tile_r
   return sum;
 }
 
-// Rows that one tile writes: of gated ones, the gate's and the up's rows give the same elements.
+// Rows that one tile writes. Gated: a gate row and an up row give one element.
 template <int Tiles, GemvMode mode>
 constexpr int rows_written = mode == GemvMode::gated ? 8 : 8 * Tiles;
 
@@ -217,7 +217,7 @@ __device__ GemvTarget target_of(const GemvCall& call, int tile, int rows) {
   return target;
 }
 
-// One row of one tile for one token.
+// Epilogue of one row of one tile for one token.
 template <int Tiles, GemvMode mode>
 __device__ void finish(const GemvCall& call, const float* smem, const GemvTarget& target, int i, int token,
                        const std::int32_t* experts, const float* shares) {
@@ -245,7 +245,7 @@ __device__ void finish(const GemvCall& call, const float* smem, const GemvTarget
   call.out.put((first + token) * call.out_cols + column, value);
 }
 
-// Rows and tiles behind the last are read as the last.
+// Rows and tiles past the last read the last one.
 template <class Codec, GemvMode mode, int Tiles>
 __device__ void set_start(const std::byte* (&from)[Tiles], const GemvCall& call, const GemvTarget& target,
                           int group) {
@@ -288,7 +288,7 @@ __global__ void __launch_bounds__(32 * gemv_warps, 2) gemv_kernel(const __grid_c
                .total = mode == GemvMode::combined ? steps * call.active : steps,
                .tokens = chosen ? 1 : min(call.tokens - first, call.group)};
   typename Lane::Fragments fragments;
-  if (!chosen) {  // weights do not depend on the kernel before
+  if (!chosen) {  // weights do not depend on the predecessor
     set_start<Codec, mode>(work.from, call, target, work.group);
     work.fetch(fragments, work.warp);
   }
@@ -327,8 +327,8 @@ __global__ void __launch_bounds__(32 * gemv_warps, 2) gemv_kernel(const __grid_c
   }
 }
 
-// As many warps for a tile as it takes to give every multiprocessor eight, but not so many that a warp has
-// fewer steps than it reads ahead.
+// As many warps per tile as it takes to give every SM eight, but not so many that a warp has fewer steps than
+// it loads ahead.
 inline int split_for(const Queue& queue, std::int64_t tiles, int steps) {
   int split = 1;
   while (split < gemv_warps && tiles * split < 8 * queue.multiprocessors && steps / (2 * split) >= 4)
@@ -342,7 +342,7 @@ void start_kernel(const Queue& queue, Kernel* kernel, GemvCall& call, int count,
   const int bytes = staged * staged_bytes(call.cols);
   call.split = split_for(queue, std::int64_t{call.tiles} * groups, steps);
   if (bytes > gemv_usual_shared) {
-    // As much as any shape needs: recorded steps have several.
+    // The largest size that any shape needs, because recorded graphs contain several shapes.
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                std::max(bytes, gemv_max_shared)));
   }
@@ -353,7 +353,7 @@ void start_kernel(const Queue& queue, Kernel* kernel, GemvCall& call, int count,
          kernel, call);
 }
 
-// Two tiles a block where there are enough rows to keep the device busy: activations are then read half as
+// Two tiles per warp if there are enough rows to keep the device busy: activations are then read half as
 // often.
 template <class Codec>
 void launch_gemv(const Queue& queue, GemvCall call, GemvMode mode, int count) {
@@ -383,7 +383,7 @@ void launch_gemv(const Queue& queue, GemvCall call, GemvMode mode, int count) {
   start_kernel(queue, gemv_kernel<Codec, 1, GemvMode::plain>, call, count, staged, steps);
 }
 
-// One translation unit each.
+// Launchers, one per format.
 void gemv_bf16(const Queue& queue, const GemvCall& call, GemvMode mode, int count);
 void gemv_f16(const Queue& queue, const GemvCall& call, GemvMode mode, int count);
 void gemv_q8_0(const Queue& queue, const GemvCall& call, GemvMode mode, int count);

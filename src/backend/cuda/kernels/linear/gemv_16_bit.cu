@@ -1,4 +1,4 @@
-// Codec of gemv.cuh for bf16.
+// Codecs of gemv.cuh for bf16 and f16.
 #include <cuda_fp16.h>
 
 #include "backend/cuda/kernels/linear/gemv.cuh"
@@ -6,7 +6,7 @@
 namespace inferno::cuda {
 namespace {
 
-// Half a chunk: four lanes take 32 neighbouring columns of a row, 64 bytes.
+// A step is half a chunk: four lanes take 32 neighboring columns of a row, 64 bytes.
 struct CodecBf16 {
   static constexpr bool has_tiles = true;
   static constexpr int runs = 1, step = 32, ahead = 4, half_chunk = 512;

@@ -1,4 +1,4 @@
-// Codec of gemv.cuh for q8_0.
+// Codecs of gemv.cuh for Q8_0 and MXFP4, whose blocks have 32 columns.
 #include <cuda_fp16.h>
 
 #include "backend/cuda/kernels/linear/gemv.cuh"
@@ -6,7 +6,7 @@
 namespace inferno::cuda {
 namespace {
 
-// A chunk. A lane takes eight codes of each of its two blocks, and their scales.
+// A step is a chunk. A lane takes eight codes of each of its two blocks, and their scales.
 struct CodecQ8_0 {
   static constexpr bool has_tiles = true;
   static constexpr int runs = 2, step = 64, ahead = 4;
@@ -29,7 +29,7 @@ struct CodecQ8_0 {
   }
 };
 
-// Two chunks. A lane takes a block: 32 codes in four words and the block's exponent.
+// A step is two chunks. A lane takes a block: 32 codes in four words, and its exponent.
 struct CodecMxfp4 {
   static constexpr bool has_tiles = true;
   static constexpr int runs = 4, step = 128, ahead = 4;

@@ -1,4 +1,4 @@
-// Codecs of gemv.cuh for Q4_K in tiles and for Q5_K as the file has it, which differ in a fifth bit.
+// Codecs of gemv.cuh for Q4_K (in tiles), Q5_K (in the file's layout) and Q6_K (split by field).
 #include <cuda_fp16.h>
 
 #include "backend/cuda/kernels/linear/gemv.cuh"
@@ -6,8 +6,8 @@
 namespace inferno::cuda {
 namespace {
 
-// Half a chunk. A lane takes eight bytes each of two pairs of groups: low halves belong to the first of a
-// pair, high ones to the second.
+// A step is half a chunk. A lane takes eight bytes each of two pairs of groups: low nibbles belong to the
+// first of a pair, high nibbles to the second.
 struct CodecQ4_K {
   static constexpr bool has_tiles = true;
   static constexpr int runs = 4, step = 128, ahead = 2;
@@ -30,8 +30,8 @@ struct CodecQ4_K {
   }
 };
 
-// The file's blocks: 16 bytes of scales, 32 of fifth bits, 128 of codes; all of it begins at multiples of 16.
-// A lane takes 16 bytes of codes, whose low halves belong to one group of 32 and whose high ones to the next.
+// The file's blocks: 16 bytes of scales, 32 of fifth bits, 128 of codes, each aligned to 16 bytes. A lane
+// takes 16 bytes of codes, whose low nibbles belong to one group of 32 and whose high nibbles to the next.
 struct CodecQ5_K {
   static constexpr bool has_tiles = false;
   static constexpr int runs = 4, step = 128, ahead = 2, codes = 48;
@@ -65,8 +65,8 @@ struct CodecQ5_K {
   }
 };
 
-// Half a block in a step. A lane takes 16 bytes of low bits, whose two halves lie 64 columns apart, the 16
-// bytes of high bits that belong to both, and the two groups' scales.
+// A step is half a block. A lane takes 16 bytes of low bits, whose nibbles are 64 columns apart, the 16 bytes
+// of high bits that belong to both, and the two groups' scales.
 struct CodecQ6_K {
   static constexpr bool has_tiles = false;
   static constexpr int runs = 4, step = 128, ahead = 2;

@@ -1,5 +1,5 @@
-// Which weights grouped products take, how their columns and the shared memory are cut, and the arguments in
-// the form that all formats share.
+// Which weights grouped products take, how columns and shared memory are divided, and the arguments that all
+// formats share.
 #include "backend/cuda/kernels/linear/grouped.cuh"
 
 #include <algorithm>
@@ -19,8 +19,8 @@ Start start_of(const WeightView& weight) {
   return nullptr;
 }
 
-// Lanes t of a row read 16 bytes each: of MXFP4 32 bytes apart, otherwise side by side. Two rows of tokens
-// that are read together then lie in different banks.
+// Padding of token rows against bank conflicts: the four lanes of a row read 16 bytes each, 32 bytes apart
+// for MXFP4, otherwise adjacent.
 int token_padding(WeightFormat format) {
   return format == WeightFormat::mxfp4 ? 16 : 64;
 }
@@ -32,7 +32,7 @@ int stage_bytes(WeightFormat format) {
   return GroupedStage<WeightFormat::bf16>::bytes;  // and f16
 }
 
-// stages 0: it does not fit.
+// stages is 0 if it does not fit.
 GroupedShape cut(const Queue& queue, const WeightView& weight, int n_tiles, int slabs) {
   const tiles::Chunk chunk = tiles::chunk_of(weight.format);
   GroupedShape shape = {.chunks = (weight.cols + chunk.cols - 1) / chunk.cols, .n_tiles = n_tiles};
@@ -46,7 +46,7 @@ GroupedShape cut(const Queue& queue, const WeightView& weight, int n_tiles, int 
   return shape;
 }
 
-// Sums of slabs meet in the result, so only a plain product may have several.
+// The sums of slabs are added in the output, so only a plain product may have several.
 GroupedShape shape_for(const Queue& queue, const WeightView& weight, int n_tiles, GroupedMode mode) {
   constexpr int max_slabs = 8;
   GroupedShape shape = cut(queue, weight, n_tiles, 1);
@@ -60,7 +60,7 @@ Start start_of(const WeightView& weight, DType in) {
   return in == DType::f16 && weight.format == WeightFormat::mxfp4 ? grouped_mxfp4_f16 : start_of(weight);
 }
 
-// Two tiles make a pair; no pair belongs to two parts.
+// Two tiles make a pair; no pair spans two parts.
 void set_parts(GroupedCall& call, std::span<const WeightView> parts, int column) {
   call.part_count = static_cast<int>(parts.size());
   call.pairs = 0;
@@ -72,7 +72,7 @@ void set_parts(GroupedCall& call, std::span<const WeightView> parts, int column)
   }
 }
 
-// Of 24 tokens each, or fewer if there are fewer or all groups can be alike. 0: none fits.
+// Tiles of eight tokens per group: groups of up to 24 tokens, equally large if possible. 0 if none fits.
 int dense_n_tiles(const Queue& queue, const WeightView& weight, Matrix out) {
   const int all = (out.rows + 7) / 8;
   for (int groups = 1; groups <= all; ++groups) {

@@ -1,14 +1,14 @@
-// Products of a few dozen tokens, of one matrix or of many experts, straight from tiles; see docs/kernels.md.
-// Bound by reading the weights, of experts of those that have tokens: each comes once through a ring in
-// shared memory, is decoded once in registers and multiplied there with all tokens of its group.
+// Grouped GEMM of a few dozen tokens, for one matrix or for many experts, directly from tiles; see
+// docs/kernels.md. Bound by weight bandwidth: the weights of each expert that has tokens pass once through a
+// ring in shared memory, are decoded once in registers and multiplied there with all tokens of the group.
 //
-// One block on each multiprocessor. A team of four warps takes a pair of tiles, the operand of sixteen rows:
-// gate and up rows of the same elements, or sixteen neighbouring rows. Tokens, gathered in shared memory, are
-// the operand of eight columns. The members of a team divide the chunks of columns and add up their sums
-// in order, so that a token's result does not depend on the others.
+// One persistent, warp-specialized block per SM. A team of four consumer warps takes a pair of tiles, the mma
+// operand of sixteen rows: gate and up rows of the same elements, or sixteen neighboring rows. Tokens,
+// gathered in shared memory, are the operand of eight columns. The members of a team split the chunks
+// (split-K) and their sums are added in order, so that a token's result does not depend on the other tokens.
 //
-// A Codec says what a lane reads of a chunk (Piece), in which order its `runs` of eight neighbouring columns
-// come, and which instruction multiplies them.
+// A Codec defines what a lane reads of a chunk (Fragment), the order of its `runs` of eight neighboring
+// columns, and the mma instruction.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -19,10 +19,10 @@
 
 namespace inferno::cuda {
 
-// The order of copies: for each slab, for each round of four pairs, for each part, one of each pair's. Each
-// team has stages of its own, every fourth: it has then seen a stage's last phase itself when it waits for
-// the next. Of one ring for all it could ask for a stage whose phase before, another team's, had not yet
-// arrived, and a barrier's parity cannot tell that from the one it wants.
+// The producer of weights. Order of copies: for each slab, for each round of four pairs, for each part, one
+// stage per team. Each team has its own stages (every fourth), so that it has itself seen the previous phase
+// of a stage it waits for. In a ring shared by all teams it could wait for a stage whose previous phase,
+// another team's, has not completed; the parity cannot tell them apart.
 template <class Codec, GroupedMode mode>
 struct GroupedWeightProducer {
   using Stage = GroupedStage<Codec::format>;
@@ -31,16 +31,16 @@ struct GroupedWeightProducer {
   const std::uint64_t policy = evict_first_policy();
   PipelineState next[grouped_teams] = {{0, 1}, {1, 1}, {2, 1}, {3, 1}};
 
-  // By one lane.
-  __device__ void fill(PipelineState& place, const std::byte* first, const std::byte* second,
+  // Called by one lane.
+  __device__ void fill(PipelineState& state, const std::byte* first, const std::byte* second,
                        std::uint32_t bytes) const {
-    Mbarrier* full = smem.full + place.stage;
-    std::byte* to = smem.ring + place.stage * Stage::bytes;
-    mbarrier_wait(smem.empty + place.stage, place.parity);
+    Mbarrier* full = smem.full + state.stage;
+    std::byte* to = smem.ring + state.stage * Stage::bytes;
+    mbarrier_wait(smem.empty + state.stage, state.parity);
     mbarrier_arrive_expect_tx(full, 2 * bytes);
     bulk_copy(to, first, bytes, full, policy);
     bulk_copy(to + Stage::tile_bytes, second, bytes, full, policy);
-    advance(place, call.shape.stages);
+    advance(state, call.shape.stages);
   }
 
   __device__ void run(const GroupedPass& pass) {
@@ -63,21 +63,22 @@ struct GroupedWeightProducer {
     }
   }
 
-  __device__ void fill_from(PipelineState& place, int pair, std::int64_t offset, std::uint32_t bytes) const {
+  __device__ void fill_from(PipelineState& state, int pair, std::int64_t offset, std::uint32_t bytes) const {
     if constexpr (mode == GroupedMode::gated) {
       offset += pair * call.tile_bytes;
-      fill(place, call.parts[0].data + offset, call.parts[1].data + offset, bytes);
+      fill(state, call.parts[0].data + offset, call.parts[1].data + offset, bytes);
     } else {
       const GroupedPart& part = part_of(call, pair);
       const int tile = 2 * (pair - part.first_pair);
       const int other = min(tile + 1, (part.rows - 1) / tiles::tile_rows);
-      fill(place, part.data + offset + tile * call.tile_bytes, part.data + offset + other * call.tile_bytes,
+      fill(state, part.data + offset + tile * call.tile_bytes, part.data + offset + other * call.tile_bytes,
            bytes);
     }
   }
 };
 
-// The tokens of one group at a time, a slab of their columns each, once nobody reads the ones before.
+// The producer of tokens: one group at a time, in slabs of columns, once all consumers have released the
+// previous ones.
 template <class Codec>
 struct GroupedTokenProducer {
   static constexpr int chunk_cols = tiles::chunk_of(Codec::format).cols;
@@ -108,9 +109,10 @@ struct GroupedTokenProducer {
   }
 };
 
-// What codecs of bf16 have in common.
+// Defaults for codecs that decode to bf16.
 struct GroupedCodec {
-  // Sums that take turns, so that a product need not wait for the one before. Where decoding is dear, two.
+  // Independent accumulator chains, so that an mma need not wait for the previous one. Codecs that are bound
+  // by decoding have two.
   static constexpr int chains = 1;
   __device__ static void multiply(float (&c)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,
                                   std::uint32_t a3, std::uint32_t b0, std::uint32_t b1) {
@@ -124,8 +126,8 @@ struct GroupedConsumer {
   const GroupedCall& call;
   const GroupedSmem& smem;
   const int team, member, lane, g, t;
-  PipelineState place = {team}, tokens = {};
-  int turn = 0;  // pairs of this team so far
+  PipelineState state = {team}, tokens = {};
+  int turn = 0;  // pairs that this team has finished
 
   __device__ int reducer_of(int pair_turn) const { return pair_turn % grouped_members; }
 
@@ -157,7 +159,7 @@ struct GroupedConsumer {
     }
   }
 
-  // This member's chunks of a slab of a pair. Which they are depends on the part alone.
+  // This member's chunks of a slab of a pair. The assignment depends on the part alone.
   template <int NTiles>
   __device__ void add_parts(float (&total)[NTiles][4], int slab) {
     Chains<NTiles> sums = {};
@@ -165,10 +167,10 @@ struct GroupedConsumer {
     const std::byte* in = smem.tokens + g * call.shape.token_stride;
     for (int begin = 0, part = 0; begin < chunks; begin += Stage::chunks, ++part) {
       const int first = (member + part) % grouped_members, count = chunks - begin - first;
-      const std::byte* stage = smem.ring + place.stage * Stage::bytes + first * Stage::chunk.bytes;
+      const std::byte* stage = smem.ring + state.stage * Stage::bytes + first * Stage::chunk.bytes;
       const std::byte* from = in + 2 * Stage::chunk.cols * (begin + first);
-      mbarrier_wait(smem.full + place.stage, place.parity);
-      // Everything is asked for at once. Chunks that are missing in the last part are what was there before.
+      mbarrier_wait(smem.full + state.stage, state.parity);
+      // All loads are issued at once. Fragments past the last chunk are stale and not used.
       Fragments fragments[Stage::each];
 #pragma unroll
       for (int i = 0; i < Stage::each; ++i)
@@ -179,8 +181,8 @@ struct GroupedConsumer {
         add_chunk<NTiles>(sums, fragments[i], from + 2 * i * grouped_members * Stage::chunk.cols);
       }
       __syncwarp();
-      mbarrier_arrive_warp(smem.empty + place.stage, lane);
-      advance(place, call.shape.stages);
+      mbarrier_arrive_warp(smem.empty + state.stage, lane);
+      advance(state, call.shape.stages);
     }
 #pragma unroll
     for (int chain = 0; chain < Codec::chains; ++chain) {
@@ -189,12 +191,13 @@ struct GroupedConsumer {
     }
   }
 
-  // The members' sums in order. Only the one whose turn it is gets them; the others go on.
+  // Adds the members' sums in order. Only the reducer of this turn gets the result; the other members
+  // continue.
   template <int NTiles>
   __device__ bool join(float (&sums)[NTiles][4]) {
     const int reducer = reducer_of(turn);
     const auto phase = static_cast<std::uint32_t>(turn++) & 1u;
-    // What was there before has been read: before the first pair, nothing was.
+    // The previous sums have been read; before the first pair the wait passes at once.
     mbarrier_wait(smem.sums_empty + team, phase ^ 1u);
     float4* all = smem.sums + team * (grouped_members - 1) * call.shape.n_tiles * 32;
     const auto slot = [&](int from, int n) {
@@ -226,7 +229,8 @@ struct GroupedConsumer {
     return true;
   }
 
-  // Rows g and g + 8 of a pair, as columns of the result; -1: there is no such row. Gated: the same one.
+  // Rows g and g + 8 of a pair as output columns; -1 if there is no such row. Gated: both give the same
+  // column.
   struct Rows {
     int first = -1, second = -1;
     float first_bias = 0.0f, second_bias = 0.0f;
@@ -312,7 +316,7 @@ struct GroupedConsumer {
   }
 };
 
-// How many say that a phase has ended. Copies do so themselves, behind one thread that expects them.
+// Arrival count of a barrier. Copies complete a full barrier together with one expecting thread.
 __device__ inline int arrivals_at(const GroupedSmem& smem, const Mbarrier* barrier) {
   if (barrier >= smem.sums_empty) return warp_arrivals;
   if (barrier >= smem.sums_full) return (grouped_members - 1) * warp_arrivals;
@@ -324,11 +328,11 @@ __device__ inline int arrivals_at(const GroupedSmem& smem, const Mbarrier* barri
 __device__ inline void init_smem(const GroupedCall& call, const GroupedSmem& smem, int chunk_cols,
                                  int thread) {
   const GroupedShape& shape = call.shape;
-  // A lane of every warp, each a few: lanes of one warp would start theirs one after another.
+  // One lane of every warp initializes a few barriers: lanes of the same warp would be serialized.
   for (int i = thread / 32; thread % 32 == 0 && i < GroupedSmem::barriers; i += grouped_warps + 2) {
     mbarrier_init(smem.full + i, arrivals_at(smem, smem.full + i));
   }
-  // Columns that no token has must be numbers: they are multiplied by zero.
+  // Columns past the end must be finite: they are multiplied by zero.
   if (call.cols % chunk_cols != 0) {
     const int units = 8 * shape.n_tiles * shape.token_stride / 16;
     for (int i = thread; i < units; i += grouped_threads) {
@@ -338,9 +342,9 @@ __device__ inline void init_smem(const GroupedCall& call, const GroupedSmem& sme
   fence_proxy_async();
 }
 
-// The groups of a gated product come from the kernel before. Those of a plain one are older, if it has any:
-// whoever started it had waited for them, so its weights are on their way while the kernel before still
-// writes the tokens.
+// A gated product gets its table of groups from its predecessor. The table of a plain product is older: the
+// gated product before it had waited for it. So a plain product must directly follow a gated one (or have no
+// table), and its weights are in flight while its predecessor still writes the tokens.
 template <class Codec, GroupedMode mode>
 __global__ void __launch_bounds__(grouped_threads, 1)
     grouped_kernel(const __grid_constant__ GroupedCall call) {
@@ -354,29 +358,29 @@ __global__ void __launch_bounds__(grouped_threads, 1)
       let_next_start();
     }
     if (call.group_rows != nullptr) {
-      GroupedWork::find(smem.share, call, lane);
+      GroupedWork::find(smem.work, call, lane);
     } else if (lane == 0) {
-      GroupedWork::divide(smem.share, call);
+      GroupedWork::divide(smem.work, call);
     }
   }
   __syncthreads();
-  const GroupedWork share = {smem.share[0], smem.share[1], smem.share[2], smem.share[3]};
+  const GroupedWork work = {smem.work[0], smem.work[1], smem.work[2], smem.work[3]};
   if (warp < grouped_warps) {
     const int team = warp / grouped_members;
-    // So that the first members of all teams are not on the same quarter of the multiprocessor.
+    // Spreads the first members of all teams over the SM's four schedulers.
     const int member = (warp + team) % grouped_members;
-    GroupedConsumer<Codec, mode> work = {call, smem, team, member, lane, lane / 4, lane % 4};
-    share.for_each(call, [&](const GroupedPass& pass) { work.run(pass); });
+    GroupedConsumer<Codec, mode> consumer = {call, smem, team, member, lane, lane / 4, lane % 4};
+    work.for_each(call, [&](const GroupedPass& pass) { consumer.run(pass); });
   } else if (warp == grouped_warps) {
     if constexpr (mode == GroupedMode::plain) {
       wait_for_previous();
       let_next_start();
     }
-    GroupedTokenProducer<Codec> gatherer = {call, smem, lane};
-    share.for_each(call, [&](const GroupedPass& pass) { gatherer.run(pass); });
+    GroupedTokenProducer<Codec> tokens = {call, smem, lane};
+    work.for_each(call, [&](const GroupedPass& pass) { tokens.run(pass); });
   } else if (lane == 0) {
-    GroupedWeightProducer<Codec, mode> producer = {call, smem};
-    share.for_each(call, [&](const GroupedPass& pass) { producer.run(pass); });
+    GroupedWeightProducer<Codec, mode> weights = {call, smem};
+    work.for_each(call, [&](const GroupedPass& pass) { weights.run(pass); });
   }
 }
 
@@ -385,7 +389,7 @@ void launch_grouped(const Queue& queue, const GroupedCall& call, GroupedMode mod
   const auto start = [&](void (*kernel)(GroupedCall)) {
     const int bytes =
         GroupedSmem::fixed_bytes(call.shape) + call.shape.stages * GroupedStage<Codec::format>::bytes;
-    // What other shapes need as well: recorded steps have several.
+    // The largest size that any shape needs, because recorded graphs contain several shapes.
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, queue.shared_limit));
     launch(queue,
            {.grid = dim3(static_cast<unsigned>(queue.multiprocessors)),
@@ -397,7 +401,7 @@ void launch_grouped(const Queue& queue, const GroupedCall& call, GroupedMode mod
   start(grouped_kernel<Codec, GroupedMode::plain>);
 }
 
-// One translation unit each.
+// Launchers, one per format.
 void grouped_bf16(const Queue& queue, const GroupedCall& call, GroupedMode mode);
 void grouped_f16(const Queue& queue, const GroupedCall& call, GroupedMode mode);
 void grouped_q8_0(const Queue& queue, const GroupedCall& call, GroupedMode mode);

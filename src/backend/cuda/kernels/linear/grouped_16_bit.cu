@@ -7,7 +7,7 @@
 namespace inferno::cuda {
 namespace {
 
-// A chunk: eight columns of each half.
+// A lane takes eight columns of each half of a chunk.
 template <WeightFormat Format>
 struct Codec : GroupedCodec {
   static constexpr WeightFormat format = Format;

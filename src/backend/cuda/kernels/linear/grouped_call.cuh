@@ -1,4 +1,4 @@
-// What a grouped product is told, how it divides its shared memory, and which part of the work a block has.
+// Arguments of a grouped product, its shared memory, and the part of the work that a block takes.
 #pragma once
 
 #include "backend/cuda/device/elements.cuh"
@@ -11,15 +11,15 @@ namespace inferno::cuda {
 
 enum class GroupedMode { gated, plain };
 
-// Four teams of four warps multiply; one warp copies weights, one gathers tokens.
+// Four teams of four consumer warps; one producer warp for weights, one for tokens.
 constexpr int grouped_teams = 4, grouped_members = 4;
 constexpr int grouped_warps = grouped_teams * grouped_members;
 constexpr int grouped_threads = 32 * (grouped_warps + 2);
 constexpr int grouped_max_stages = 24;
-constexpr int grouped_max_n_tiles = 3;  // a group's tokens come in eights
+constexpr int grouped_max_n_tiles = 3;  // a group has up to three n-tiles of eight tokens
 
-// A stage of the ring: of each tile of a pair so many chunks, `each` for each member of a team. Nine
-// kilobytes, if a chunk for each is not more.
+// A stage of the ring: `chunks` chunks of each tile of a pair, `each` per member of a team. Nine kilobytes,
+// or more if a single chunk per member exceeds that.
 template <WeightFormat Format>
 struct GroupedStage {
   static constexpr tiles::Chunk chunk = tiles::chunk_of(Format);
@@ -29,7 +29,7 @@ struct GroupedStage {
   static constexpr int tile_bytes = chunks * chunk.bytes, bytes = 2 * tile_bytes;
 };
 
-// A pair of tiles is cut into slabs of columns, whose tokens fit into shared memory; a slab into parts, each
+// A pair of tiles is cut into slabs of columns whose tokens fit in shared memory, and a slab into parts, each
 // a stage of the ring.
 struct GroupedShape {
   int chunks = 0, slabs = 1, slab_chunks = 0;
@@ -37,7 +37,7 @@ struct GroupedShape {
   __device__ int chunks_of(int slab) const { return min(slab_chunks, chunks - slab * slab_chunks); }
 };
 
-// Rows that follow one another in the result from `column` on.
+// Rows that are contiguous in the output from `column` on.
 struct GroupedPart {
   const std::byte* data = nullptr;
   int rows = 0, column = 0, first_pair = 0;
@@ -45,16 +45,16 @@ struct GroupedPart {
 
 struct GroupedCall {
   GroupedShape shape;
-  int pairs = 0;                      // of one expert; plain: two tiles make a pair
-  GroupedPart parts[gemv_max_parts];  // gated: one, and behind it up
+  int pairs = 0;                      // pairs of one expert; plain: two tiles make a pair
+  GroupedPart parts[gemv_max_parts];  // gated: gate, then up
   int part_count = 1;
   std::int64_t tile_bytes = 0, expert_bytes = 0;
-  // The tables of groups, or none: then all tokens read one matrix, and groups follow one another.
+  // The tables of groups. Null: all tokens use one matrix, and groups are consecutive tokens.
   const std::int32_t *group_expert = nullptr, *group_first = nullptr, *group_rows = nullptr;
   int groups = 0, tokens = 0;
-  const std::int32_t* gather = nullptr;  // the row of each place; null: the place
-  const std::byte* in = nullptr;         // of two bytes each
-  const float* factors = nullptr;        // of each row; null: 1
+  const std::int32_t* gather = nullptr;  // token row of each place; null: identity
+  const std::byte* in = nullptr;         // 16-bit elements
+  const float* factors = nullptr;        // scale of each row; null: 1
   int cols = 0;
   Elements out;
   bool out_is_f16 = false;
@@ -64,11 +64,11 @@ struct GroupedCall {
   ActivationSpec activation;
 };
 
-// Shared memory, front to back. Sums of a team's members wait there until one of them has read them.
+// Shared memory, front to back.
 struct GroupedSmem {
   Mbarrier *full, *empty, *tokens_full, *tokens_empty, *sums_full, *sums_empty;
-  std::int32_t* share;  // first group, its first pair, last group, its end
-  float4* sums;         // [team][member but one][eight][lane]
+  std::int32_t* work;  // first group, its first pair, last group, its end
+  float4* sums;        // [team][member except the reducer][n-tile][lane]
   std::byte *ring, *tokens;
 
   static constexpr int barriers = 2 * grouped_max_stages + 2 + 2 * grouped_teams;
@@ -87,20 +87,20 @@ struct GroupedSmem {
     tokens_empty = tokens_full + 1;
     sums_full = tokens_empty + 1;
     sums_empty = sums_full + grouped_teams;
-    share = reinterpret_cast<std::int32_t*>(sums_empty + grouped_teams);
+    work = reinterpret_cast<std::int32_t*>(sums_empty + grouped_teams);
     sums = reinterpret_cast<float4*>(start + small_bytes);
     tokens = start + small_bytes + sums_bytes(shape.n_tiles);
     ring = start + fixed_bytes(shape);
   }
 };
 
-// A group and those of its pairs that this block multiplies.
+// A group, and the pairs of it that this block multiplies.
 struct GroupedPass {
   int expert, place, rows, first, end;
 };
 
-// The blocks' shares are runs of pairs of about the same cost: a pair is read and decoded once for its group,
-// and multiplied once for each eight tokens, which costs little beside.
+// Blocks take ranges of pairs of about equal cost: a pair is loaded and decoded once per group and multiplied
+// once per eight tokens, which costs little in comparison.
 struct GroupedWork {
   int first_group, first_pair, last_group, last_end;
 
@@ -108,7 +108,7 @@ struct GroupedWork {
     constexpr int base = 12;
     return rows > 0 ? base + (rows + 7) / 8 : 0;
   }
-  // Blocks that read the same pairs for different groups do so at the same time: one finds them in L2.
+  // Blocks that read the same pairs for different groups run at the same time, so that one of them hits L2.
   static __device__ void divide(std::int32_t* to, const GroupedCall& call) {
     const int block = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x);
     const int group = block % call.groups, own = block / call.groups;
@@ -117,7 +117,7 @@ struct GroupedWork {
     to[1] = call.pairs * own / all;
     to[3] = call.pairs * (own + 1) / all;
   }
-  // By one warp, into shared memory: where the shares of this block and of the next begin.
+  // One warp computes where the ranges of this block and of the next begin, in shared memory.
   static __device__ void find(std::int32_t* to, const GroupedCall& call, int lane) {
     int total = 0, count = 0;
     for (int base = 0; base < call.groups; base += 32) {
@@ -164,7 +164,7 @@ struct GroupedWork {
     pass.rows = __ldcg(call.group_rows + group);
     return pass;
   }
-  // use(pass) for each group of the share.
+  // use(pass) for each group of the range.
   template <class Use>
   __device__ void for_each(const GroupedCall& call, Use&& use) const {
     for (int group = first_group; group <= last_group; ++group) {
@@ -186,11 +186,11 @@ __device__ inline const GroupedPart& part_of(const GroupedCall& call, int pair) 
 }
 
 // The team's next stage: every fourth is its own.
-__device__ inline void advance(PipelineState& place, int stages) {
-  place.stage += grouped_teams;
-  if (place.stage < stages) return;
-  place.stage -= stages;
-  place.parity ^= 1u;
+__device__ inline void advance(PipelineState& state, int stages) {
+  state.stage += grouped_teams;
+  if (state.stage < stages) return;
+  state.stage -= stages;
+  state.parity ^= 1u;
 }
 
 }  // namespace inferno::cuda

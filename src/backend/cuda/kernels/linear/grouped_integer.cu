@@ -1,4 +1,4 @@
-// Codec of grouped.cuh for q8_0.
+// Codecs of grouped.cuh for Q8_0 and Q4_K.
 #include <cuda_fp16.h>
 
 #include "backend/cuda/device/layouts.cuh"
@@ -7,7 +7,7 @@
 namespace inferno::cuda {
 namespace {
 
-// A chunk: eight codes of each of its two blocks, and their scales.
+// A lane takes eight codes of each of a chunk's two blocks, and their scales.
 struct CodecQ8_0 : GroupedCodec {
   static constexpr WeightFormat format = WeightFormat::q8_0;
   static constexpr int runs = 2;
@@ -27,7 +27,7 @@ struct CodecQ8_0 : GroupedCodec {
   }
 };
 
-// A chunk: eight columns of each of its eight groups, two of them in the halves of eight bytes.
+// A lane takes eight columns of each of a chunk's eight groups, two groups in the nibbles of eight bytes.
 struct CodecQ4_K : GroupedCodec {
   static constexpr WeightFormat format = WeightFormat::q4_k;
   static constexpr int runs = 8, chains = 2;

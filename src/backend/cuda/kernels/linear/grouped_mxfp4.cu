@@ -1,4 +1,4 @@
-// Codecs of grouped.cuh for mxfp4.
+// Codecs of grouped.cuh for MXFP4.
 #include "backend/cuda/device/layouts.cuh"
 #include "backend/cuda/kernels/linear/grouped.cuh"
 
@@ -7,15 +7,14 @@ namespace {
 
 struct Codec : GroupedCodec, Mxfp4Fragments {};
 
-// The same with f16 inputs: fewer instructions, because half of the codes lie where f16 wants them. A weight
-// is exact down to 2^-24, where f16 ends: blocks of scales below 2^-23 lose what nobody could see beside
-// others.
+// With f16 inputs: fewer instructions, because half of the codes are in place for f16. Weights are exact down
+// to 2^-24, the smallest f16: blocks with scales below 2^-23 lose less than 2^-21 of an input.
 struct CodecF16 : Codec {
   static constexpr int chains = 2;
   __device__ static Fragment load(const std::byte* chunk, int g, int t) {
     const std::uint32_t exponent =
         *reinterpret_cast<const std::uint8_t*>(chunk + tiles::exponent_mxfp4(g, t / 2));
-    // 2^14 times the scale, which is at most 2: exponents 98 to 128 of bytes become 0 to 30 of f16.
+    // 2^14 times the scale, which is at most 2: byte exponents 98 to 128 become f16 exponents 0 to 30.
     return {*reinterpret_cast<const uint2*>(chunk + tiles::run_mxfp4(g, 2 * t)),
             (max(exponent, 98u) - 98u) * 0x04000400u};
   }

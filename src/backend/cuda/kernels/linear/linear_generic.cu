@@ -1,7 +1,6 @@
-// The definition of linear in CUDA: any format, any shape, float or bf16 activations, float arithmetic. A
-// block for each weight row and eight tokens, so that a row is decoded once for all of them. The fast kernels
-// are tested against the same reference; this one also serves what they do not take, and routers, which read
-// floats.
+// The reference implementation of linear in CUDA: any format, any shape, float or bf16 activations, float
+// arithmetic. A block per weight row and eight tokens, so that a row is decoded once for all of them. It
+// serves what the fast kernels do not take, and routers, which read float inputs.
 #include "backend/cuda/device/elements.cuh"
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/kernels/for_layout.cuh"

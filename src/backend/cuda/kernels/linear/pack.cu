@@ -1,5 +1,5 @@
-// From the file's blocks to the layouts that the kernels read. Bound by memory, and far faster than the bus
-// that brings the blocks.
+// From the file's blocks to the layouts that kernels read, in the decoder's row order. Bound by memory, and
+// much faster than the PCIe transfer of the blocks.
 #include "backend/cuda/device/layouts.cuh"
 #include "backend/cuda/kernels/launch.cuh"
 #include "backend/cuda/kernels/linear/weights.h"
@@ -12,25 +12,25 @@ constexpr int warps = 8;
 struct Packing {
   std::byte* to;
   const std::byte* from;
-  std::int64_t from_bytes, to_bytes;  // of a row; of a row or of a tile
+  std::int64_t from_bytes, to_bytes;  // bytes of a source row; of a target row or tile
   RowRange rows;
   int matrix_rows, cols;
   std::int32_t* too_large;
 };
 
-// Eight neighbouring bytes of which only each pair is where a pair may be.
+// Eight bytes that are aligned to two.
 __device__ uint2 load_pairs(const std::byte* from) {
   const auto* pairs = reinterpret_cast<const std::uint16_t*>(from);
   return make_uint2(pairs[0] | std::uint32_t{pairs[1]} << 16, pairs[2] | std::uint32_t{pairs[3]} << 16);
 }
 
-// What lane t of row g writes of chunk number `number`: its 16 bytes, as far as the row has columns.
+// Lane t of row g, which writes 16 bytes of chunk number `number`, as far as the row has columns.
 struct Lane {
   std::byte* chunk;
   int g, t, number;
 };
 
-// bf16 and f16: the runs t and t + 4 of eight columns.
+// bf16 and f16: runs t and t + 4 of eight columns.
 struct Pack16Bit {
   static constexpr WeightFormat format = WeightFormat::bf16;
   __device__ static void pack(const Packing& packing, const Lane& lane, const std::byte* row) {
@@ -112,7 +112,7 @@ struct PackQ4_K {
   }
 };
 
-// A warp takes eight rows of the file and a chunk of their columns at a time, four lanes a row.
+// A warp takes eight rows of the file and one chunk at a time, four lanes per row.
 template <class Format>
 __global__ void __launch_bounds__(32 * warps) tile_kernel(const Packing packing) {
   constexpr tiles::Chunk chunk = tiles::chunk_of(Format::format);
@@ -143,7 +143,7 @@ void pack_tiles(const Queue& queue, const Packing& packing) {
   launch(queue, {.grid = grid, .threads = 32 * warps}, tile_kernel<Format>, packing);
 }
 
-// Q6_K: a thread for each block.
+// Q6_K: a thread per block.
 __global__ void __launch_bounds__(256) split_kernel(const Packing packing) {
   wait_for_previous();
   const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x, blocks = packing.cols / 256;

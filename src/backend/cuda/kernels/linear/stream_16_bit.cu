@@ -1,12 +1,12 @@
-// Codecs of stream.cuh for bf16 and f16.
+// Codecs of stream_kernel.cuh for bf16 and f16.
 #include "backend/cuda/kernels/linear/stream_kernel.cuh"
 
 namespace inferno::cuda {
 namespace {
 
-// A lane takes eight columns of each 32. The other operand's even columns are the first tile's input, its odd
-// ones the second's, so that every lane ends with whole sums. f16 inputs have a factor for each 32 columns,
-// because f16 has too small a range.
+// A lane takes eight columns of each 32. Even columns of operand b are the first tile's input, odd columns
+// the second's, so that every lane ends with complete sums. f16 inputs have a factor per 32 columns, because
+// of f16's small range.
 template <bool F16>
 struct Codec {
   static constexpr InputForm form = F16 ? InputForm::f16 : InputForm::bf16;

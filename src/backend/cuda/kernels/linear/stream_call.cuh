@@ -1,4 +1,4 @@
-// What a stream kernel is told, and how it divides its shared memory.
+// Arguments of a stream kernel, its shared memory and the part of the work that a block takes.
 #pragma once
 
 #include "backend/cuda/device/elements.cuh"
@@ -8,7 +8,8 @@
 
 namespace inferno::cuda {
 
-// Experts: gated, and this kernel chooses them. Combine: adds, of rows of chosen experts.
+// What happens to the sums. experts: gated, and this kernel chooses the experts. combine: add, for the
+// weighted sum of the chosen experts' rows.
 enum class StreamMode { plain, gated, experts, add, combine };
 constexpr bool is_gated(StreamMode mode) {
   return mode == StreamMode::gated || mode == StreamMode::experts;
@@ -16,17 +17,17 @@ constexpr bool is_gated(StreamMode mode) {
 constexpr bool is_adding(StreamMode mode) {
   return mode == StreamMode::add || mode == StreamMode::combine;
 }
-// Whether a pair of tiles gives eight results, or sixteen.
+// Whether a pair of tiles gives eight output rows, or sixteen.
 constexpr bool pair_gives_eight_rows(StreamMode mode) {
   return is_gated(mode) || mode == StreamMode::combine;
 }
 
-// That multiply; one more fills the ring. Sixteen warps of up to 96 registers leave room on a multiprocessor
-// for one of four warps of 128: attention.
+// Consumer warps; one more is the producer. Sixteen warps of up to 96 registers leave an SM room for a block
+// of attention_decode.cu, four warps of 128.
 constexpr int stream_warps = 15;
 constexpr int stream_threads = 32 * stream_warps;
 constexpr int stream_max_stages = 16;
-constexpr int stream_router_rows = 128;  // of a block whose results a router reads
+constexpr int stream_router_rows = 128;  // most rows of a block whose outputs a router reads
 constexpr int stream_batch = 6;          // pairs of tiles whose sums are kept at once
 
 struct StreamPart {
@@ -38,31 +39,31 @@ struct StreamPart {
 struct StreamShape {
   int chunks = 0, chunk_bytes = 0;
   int parts = 1, part_chunks = 0;
-  int each = 1;  // chunks of a part that a warp multiplies
+  int each = 1;  // chunks of a part per warp
   int used = 1;  // warps that have any
   int stages = 0;
-  // Stages that may be on their way at once: while the kernel before still runs, and then.
+  // Maximum stages in flight: while the predecessor still runs, and after that.
   int early = 1, ahead = 1;
   __host__ __device__ int part_bytes() const { return part_chunks * chunk_bytes; }
   __host__ __device__ int stage_bytes() const { return 2 * part_bytes(); }
   __device__ int chunks_of(int part) const { return min(part_chunks, chunks - part * part_chunks); }
 };
 
-// In the order of use: what the first copies need comes first.
+// Ordered by first use: what the first copies need comes first.
 struct StreamCall {
   StreamShape shape;
-  int tiles_each = 0, tiles_remainder = 0;  // of eight rows, of a block; of gated products: of the gate
+  int tiles_each = 0, tiles_remainder = 0;  // tiles of eight rows per block; gated: of the gate
   std::int64_t tile_bytes = 0, expert_bytes = 0;
   StreamPart parts[gemv_max_parts];
   int part_count = 1;
   int active = 1, expert_tiles = 0;
-  int vectors = 1;                        // one input for each chosen expert when there are several
-  const std::int32_t* experts = nullptr;  // chosen by a kernel before
-  const float* shares = nullptr;          // of the chosen experts
+  int vectors = 1;                        // inputs: one for each chosen expert when combining
+  const std::int32_t* experts = nullptr;  // chosen by an earlier kernel
+  const float* shares = nullptr;          // routing weights of the chosen experts
   const std::byte* in = nullptr;
   int cols = 0;
   bool in_is_wide = false;
-  float in_factor = 0.0f;  // not zero: the input is f16, to be multiplied by it; of codecs that want f16
+  float in_factor = 0.0f;  // if not zero, the input is f16 and must be multiplied by this
   DelayedNorm norm;
   Routing routing;
   const float* bias = nullptr;
@@ -75,27 +76,27 @@ struct StreamCall {
   float* squares = nullptr;
   std::int32_t* undecided = nullptr;  // [stream_max_active]
   Elements router;                    // [experts, width]
-  std::int64_t router_tile = 0;       // bytes of its tiles; 0: rows lie one after another
+  std::int64_t router_tile = 0;       // bytes of a router tile; 0: rows are contiguous
   int router_experts = 0;
-  int router_shift = 0;  // 2^it threads share an expert's row of the router
+  int router_shift = 0;  // 2^router_shift threads share an expert's row of the router
   std::int64_t* router_sums = nullptr;
 };
 
-// Shared memory, front to back. Inputs take two bytes each; `factors` and `sums` belong to blocks of 32.
-// Two batches' sums take turns in `reduced`.
+// Shared memory, front to back. Inputs take two bytes each; `factors` and `sums` are per block of 32. Two
+// batches alternate in `reduced`.
 struct StreamSmem {
   Mbarrier *full, *empty, *predecessor_done,
-      *routed;  // begun: the kernel before has ended; routed: experts are chosen
+      *routed;  // routed: experts are chosen
   float *reduced, *squares, *scaled, *inverse, *factors, *sums;
-  std::int32_t* chosen;   // twice: the warp that copies knows them earlier
-  std::byte *zeros, *in;  // zeros: 32 bytes of them
+  std::int32_t* chosen;   // two copies: the producer's, which is known earlier, is the second
+  std::byte *zeros, *in;  // zeros: 32 zero bytes
   std::byte* ring;
 
   static constexpr int batch_rows = 2 * tiles::tile_rows * stream_batch;
-  static constexpr int warp_floats = batch_rows + 4;  // warps write to other banks
+  static constexpr int warp_floats = batch_rows + 4;  // padding against bank conflicts
   static constexpr int batch_floats = stream_warps * warp_floats;
   static constexpr int small_floats = stream_warps + 1 + stream_router_rows + 16;
-  // Bytes that codecs may read, and multiply by zero.
+  // Bytes past the end that codecs may read and multiply by zero.
   static constexpr int input_padding = 128, ring_padding = 2048;
   __host__ __device__ static int fixed_bytes(int inputs) {
     const int floats = 2 * batch_floats + small_floats + 2 * stream_max_active + inputs / 16;
@@ -119,8 +120,8 @@ struct StreamSmem {
   }
 };
 
-// The tiles of this block, taken two by two: of gated products one of the gate and one of up, of experts that
-// are added up the same of two experts, otherwise neighbours, of which the last may be alone.
+// The tiles of this block, processed in pairs. Gated: one of the gate and one of up. Combine: the same tile
+// of two experts. Otherwise neighbors, the last of which may be alone.
 struct StreamWork {
   int first, tiles, pairs;
 };
@@ -132,7 +133,7 @@ __device__ StreamWork work_of(const StreamCall& call) {
           pair_gives_eight_rows(mode) ? tiles : (tiles + 1) / 2};
 }
 
-// Which rows a tile is: of a part of the weight, or of a chosen expert.
+// The rows of a tile: within a part of the weight, or of a chosen expert.
 struct TileIndex {
   int tile, part = 0, choice = 0;
   __device__ int row() const { return tiles::tile_rows * tile; }
@@ -150,11 +151,11 @@ __device__ TileIndex index_of(const StreamCall& call, int tile) {
   return out;
 }
 
-// Barriers of the block, beside those of the ring. The warp that copies arrives and does not wait.
+// Named barriers of the block, besides the ring's mbarriers. The producer only arrives.
 __device__ inline void sync_consumers() {
   asm volatile("bar.sync 1, %0;" ::"n"(stream_threads) : "memory");
 }
-// The first of those that multiply and the warp that copies have started their barriers.
+// Both the full and the empty mbarriers are initialized.
 __device__ inline void producer_can_start(bool waits) {
   if (waits) {
     asm volatile("bar.sync 4, 64;" ::: "memory");
@@ -169,12 +170,12 @@ __device__ inline void consumers_can_start(bool waits) {
     asm volatile("bar.arrive 2, %0;" ::"n"(stream_threads + 32) : "memory");
   }
 }
-// For the warps that write results; gated ones have so few rows.
+// Threads of the warps that write gated results.
 constexpr int stream_epilogue_threads = 64;
 static_assert(stream_batch * tiles::tile_rows <= stream_epilogue_threads);
 
-// Router logits are added up as integers, 2^-28 each: in any order the sum is the same, so that all blocks of
-// a kernel may add theirs to one number. What would not fit is cut off.
+// Router logits are accumulated as integers of 2^-28: the result does not depend on the order in which blocks
+// add. Values that would overflow are clamped.
 constexpr float route_unit = 268435456.0f, max_route_units = 36028797018963968.0f;
 __device__ inline void add_to_logit(std::int64_t* sum, float value) {
   const long long units = __float2ll_rn(fminf(fmaxf(value * route_unit, -max_route_units), max_route_units));

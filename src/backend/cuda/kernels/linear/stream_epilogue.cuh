@@ -1,5 +1,5 @@
-// The end of a stream kernel: sums of the warps become results. A thread has a row (of gated products: an
-// element, which is a row of the gate and one of up).
+// The epilogue of a stream kernel: the warps' sums become results. One thread per row (gated: per element,
+// which is a gate row and an up row).
 #pragma once
 
 #include "backend/cuda/device/activation.cuh"
@@ -8,18 +8,18 @@
 
 namespace inferno::cuda {
 
-// What a thread needs beside its sum, asked for before the weights are waited for.
+// What a thread needs besides its sum, loaded before the weights arrive.
 struct EpilogueOperands {
-  static constexpr int max_biases = 4;  // of chosen experts, asked for early
-  int column = -1;                      // in the output; -1: this thread has none
+  static constexpr int max_biases = 4;  // biases of chosen experts that are loaded early
+  int column = -1;                      // output column; -1: this thread has none
   float biases[max_biases] = {};
   float residual = 0.0f, gain = 0.0f;
 
-  // The only one that the kernel before may have written.
+  // The only operand that the predecessor may have written.
   __device__ void read_residual(const StreamCall& call) {
     if (column >= 0) residual = __ldcg(call.residual + column);
   }
-  // Of chosen experts that are added up one bias remains when their shares are known: lane k has the k-th.
+  // Combine: the weighted sum of the chosen experts' biases. Lane k holds the k-th routing weight.
   __device__ void join_biases(const StreamCall& call, const StreamSmem& smem, float shares) {
     if (call.bias == nullptr) return;
     float sum = 0.0f;
@@ -38,12 +38,12 @@ struct EpilogueOperands {
 // `first`: the batch's first pair.
 template <StreamMode mode>
 __device__ EpilogueOperands epilogue_operands(const StreamCall& call, const StreamSmem& smem,
-                                              const StreamWork& share, int first, int thread) {
+                                              const StreamWork& work, int first, int thread) {
   EpilogueOperands out;
   constexpr int each = pair_gives_eight_rows(mode) ? 1 : 2;  // tiles of a pair whose rows are results
   const int tile = each * first + thread / tiles::tile_rows;
-  if (thread >= each * tiles::tile_rows * stream_batch || tile >= share.tiles) return out;
-  const TileIndex index = index_of<mode>(call, share.first + tile);
+  if (thread >= each * tiles::tile_rows * stream_batch || tile >= work.tiles) return out;
+  const TileIndex index = index_of<mode>(call, work.first + tile);
   const StreamPart& part = call.parts[index.part];
   const int row = index.row() + thread % tiles::tile_rows;
   if (row >= part.rows) return out;
@@ -73,7 +73,7 @@ __device__ inline float reduced_sum(const float* reduced, int row) {
   return sum;
 }
 
-// Returns the square of what was added up, for the norm behind.
+// Returns the square of the new residual element, for the next norm.
 template <StreamMode mode>
 __device__ float write_result(const StreamCall& call, const StreamSmem& smem, const float* reduced,
                               const EpilogueOperands& with, int first, int thread) {
@@ -110,21 +110,20 @@ __device__ float write_result(const StreamCall& call, const StreamSmem& smem, co
   }
 }
 
-// This block's rows are neighbouring columns of the router: a thread's share of them, asked for early and
-// looked at late.
+// The router columns that belong to this block's rows: a thread's part of them, loaded early and used late.
 struct RouterSlice {
   static constexpr int max_columns = 8;
   std::uint32_t words[max_columns] = {};
   float weights[max_columns] = {};
 
-  // The first warp has the squares to add up; the others have experts.
+  // The first warp reduces the squares; the other threads have experts.
   __device__ static int expert_of(const StreamCall& call, int thread) {
     return thread < 32 ? call.router_experts : (thread - 32) >> call.router_shift;
   }
-  __device__ void load(const StreamCall& call, const StreamWork& share, int thread) {
+  __device__ void load(const StreamCall& call, const StreamWork& work, int thread) {
     const int lanes = 1 << call.router_shift, expert = expert_of(call, thread);
-    const int width = call.parts[0].rows, first = tiles::tile_rows * share.first;
-    const int rows = min(tiles::tile_rows * share.tiles, width - first);
+    const int width = call.parts[0].rows, first = tiles::tile_rows * work.first;
+    const int rows = min(tiles::tile_rows * work.tiles, width - first);
     if (expert >= call.router_experts) return;
 #pragma unroll
     for (int i = 0; i < max_columns; ++i) {
@@ -135,13 +134,13 @@ struct RouterSlice {
                                   : __ldg(reinterpret_cast<const std::uint16_t*>(call.router.data) + element);
     }
   }
-  // When they have come.
+  // Called after the loads have had time to complete.
   __device__ void read(const StreamCall& call) {
     const int shift = call.router.wide ? 0 : 16;
 #pragma unroll
     for (int i = 0; i < max_columns; ++i) weights[i] = __uint_as_float(words[i] << shift);
   }
-  // Which of the router's elements that is.
+  // Index of an element of the router.
   __device__ static std::int64_t index(const StreamCall& call, int expert, int column, int width) {
     if (call.router_tile == 0) return std::int64_t{expert} * width + column;
     const std::int64_t chunk = expert / tiles::tile_rows * call.router_tile + column / 64 * 1024;
@@ -149,8 +148,8 @@ struct RouterSlice {
   }
 };
 
-// Behind write_result and a barrier: this block's part of the squares and of the router's logits. Rows that
-// are not there are zeros.
+// After write_result and a barrier: this block's partial sum of squares and partial router logits. Missing
+// rows are zeros.
 template <StreamMode mode>
 __device__ void write_partials(const StreamCall& call, const StreamSmem& smem, const RouterSlice& columns,
                                int thread) {

@@ -1,5 +1,5 @@
-// The start of a stream kernel: the input vectors in shared memory as the codec wants them, and the norm that
-// the kernel before left undone.
+// The prologue of a stream kernel: input vectors in shared memory in the form that the codec needs, and the
+// norm that the predecessor left incomplete (DelayedNorm).
 #pragma once
 
 #include <cuda_fp16.h>
@@ -9,8 +9,8 @@
 
 namespace inferno::cuda {
 
-// 1 / rms of rows that lack it. One warp of a block reads the parts of the squares: if all did, the few lines
-// that hold them would be asked for thousands of times at once.
+// 1 / rms of the input. One warp per block reads the partial sums of squares: if all did, the few cache lines
+// that hold them would be requested thousands of times at once.
 struct PartialSquares {
   static constexpr int at_once = 5;
   float values[at_once] = {};
@@ -54,8 +54,8 @@ __device__ inline std::uint32_t half_pair(float low, float high) {
   return *reinterpret_cast<const std::uint32_t*>(&pair);
 }
 
-// A power of two that brings numbers up to `top` close to the end of f16's range, and its inverse: a block's
-// values then keep eleven bits however large or small they are.
+// A power of two that scales numbers up to `top` close to the top of f16's range, and its inverse: the values
+// of a block then keep eleven bits whatever their size.
 __device__ inline float2 f16_scale(float top) {
   const int exponent = static_cast<int>(__float_as_uint(top) >> 23 & 255u);
   const int up = min(max(14 + 127 - exponent, -100), 100);
@@ -63,7 +63,7 @@ __device__ inline float2 f16_scale(float top) {
           __uint_as_float(static_cast<std::uint32_t>(127 - up) << 23)};
 }
 
-// Eight elements of a block, of which four neighbouring lanes hold the others, as f16 with a factor.
+// Eight elements of a block of 32, whose other elements three neighboring lanes hold, as f16 with a factor.
 __device__ inline uint4 scaled_octet(const float (&x)[8], const StreamSmem& smem, int chunk, bool exists) {
   float top = 0.0f;
 #pragma unroll
@@ -78,12 +78,12 @@ __device__ inline uint4 scaled_octet(const float (&x)[8], const StreamSmem& smem
   return make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
 }
 
-// The same as two bytes: sixteen bits, of which the tensor cores multiply the high and the low ones apart.
-// A block's 32 high bytes lie before its 32 low ones.
+// The same as int16, whose high and low bytes are multiplied separately. A block's 32 high bytes come before
+// its 32 low bytes.
 template <bool Sums>
 __device__ void store_int16(const float (&x)[8], const StreamSmem& smem, int chunk, bool exists) {
   constexpr float max_value = 32512.0f;
-  float top = 0.0f, nan_probe = 0.0f;  // nothing: not a number if any of them is none
+  float top = 0.0f, nan_probe = 0.0f;  // nan_probe: NaN if any element is not finite
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     top = fmaxf(top, fabsf(x[i]));
@@ -116,7 +116,7 @@ __device__ void store_int16(const float (&x)[8], const StreamSmem& smem, int chu
   if constexpr (Sums) smem.sums[chunk / 4] = factor * static_cast<float>(sum);
 }
 
-enum class InputForm { bf16, f16, bytes, bytes_and_sums };  // all but bf16 with a factor for each block
+enum class InputForm { bf16, f16, bytes, bytes_and_sums };  // all but bf16 with a factor per block of 32
 
 template <InputForm form>
 __device__ void store_octet(const float (&x)[8], const StreamSmem& smem, int chunk, bool exists) {
@@ -134,8 +134,8 @@ __device__ void store_octet(const float (&x)[8], const StreamSmem& smem, int chu
   if (exists) reinterpret_cast<uint4*>(smem.in)[chunk] = words;
 }
 
-// Octets of all inputs, of which some are asked for before the first is used. Of those that are in the
-// codec's form already only the factors are missing.
+// Stages all inputs in runs of eight, several loads ahead. Inputs that already have the codec's form are
+// copied.
 template <InputForm form, int at_once>
 __device__ void stage_input(const StreamCall& call, const StreamSmem& smem, int thread) {
   const int octets = call.vectors * call.cols / 8;

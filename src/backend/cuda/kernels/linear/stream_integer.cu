@@ -1,10 +1,14 @@
-// Codec of stream.cuh for q8_0.
+// Codecs of stream_kernel.cuh for Q8_0 and Q4_K: integer mma of bytes. Inputs are int16, a high and a low
+// byte per column. Four blocks of 32 columns make two products: blocks 0 and 1 are rows g and g + 8 of the
+// first, blocks 2 and 3 of the second. Of the eight columns of operand b, two belong to each block, one for
+// the high bytes and one for the low bytes; they are zero in the other product. So lane (g, t) ends with both
+// exact sums of block t: as row g if t is even, as row g + 8 if it is odd.
 #include "backend/cuda/kernels/linear/stream_kernel.cuh"
 
 namespace inferno::cuda {
 namespace {
 
-// Weights are signed bytes or, where `Unsigned`, bytes from 0 to 255.
+// Weights are signed bytes or, if `Unsigned`, bytes from 0 to 255.
 template <bool Unsigned>
 __device__ void mma_int8(std::int32_t (&c)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,
                          std::uint32_t a3, uint2 b) {
@@ -38,7 +42,7 @@ __device__ float mma_four_blocks(const ByteWeights& weights, const std::byte* in
   return static_cast<float>(256 * (even ? c[0] : c[2]) + (even ? c[1] : c[3]));
 }
 
-// Codec::Sums of codecs that multiply one tile after the other, a chunk of both at a time.
+// Codec::Sums of codecs that multiply the two tiles one after the other, chunk by chunk.
 template <class Codec>
 struct TileSums {
   struct Inputs {
@@ -60,16 +64,16 @@ struct TileSums {
   }
 };
 
-// A lane's 16 bytes are eight columns of each of a chunk's two blocks. Of two chunks the first blocks make
-// one product, the second ones the other.
+// A lane's 16 bytes are eight columns of each of a chunk's two blocks. The first blocks of two chunks make
+// one product, the second blocks the other.
 struct CodecQ8_0 {
   static constexpr InputForm form = InputForm::bytes;
   static constexpr bool whole = false, one_part = false;
   static constexpr int bytes = tiles::chunk_of(WeightFormat::q8_0).bytes, at_once = 2;
 
   struct Inputs {
-    const std::byte* x;    // the block that the lane's column of the operand belongs to
-    const float* factors;  // of the block that its sums belong to
+    const std::byte* x;    // the block that the lane's column of operand b belongs to
+    const float* factors;  // factors of the block that the lane's sums belong to
     __device__ void load(const StreamSmem& smem, int chunk, int lane) {
       const int g = lane / 4, t = lane % 4;
       x = smem.in + 64 * (2 * chunk + 2 * (g / 2 % 2) + g / 4);
@@ -94,16 +98,16 @@ struct CodecQ8_0 {
   using Sums = TileSums<CodecQ8_0>;
 };
 
-// A lane has 16 bytes of blocks 0 to 3 of a chunk and 16 of blocks 4 to 7: low and high halves of eight
-// bytes, then of eight more. Blocks 0, 4, 1 and 5 are multiplied together, then 2, 6, 3 and 7.
+// A lane has 16 bytes of blocks 0 to 3 of a chunk and 16 of blocks 4 to 7: the nibbles of eight bytes, then
+// of eight more. Blocks 0, 4, 1 and 5 are multiplied together, then 2, 6, 3 and 7.
 struct CodecQ4_K {
   static constexpr InputForm form = InputForm::bytes_and_sums;
   static constexpr bool whole = false, one_part = false;
   static constexpr int bytes = tiles::chunk_of(WeightFormat::q4_k).bytes, at_once = 1;
 
   struct Inputs {
-    const std::byte* x;           // the block that the lane's column of the operand belongs to
-    const float *factors, *sums;  // of the block that its sums belong to
+    const std::byte* x;           // the block that the lane's column of operand b belongs to
+    const float *factors, *sums;  // of the block that the lane's sums belong to
     __device__ void load(const StreamSmem& smem, int chunk, int lane) {
       const int g = lane / 4, t = lane % 4;
       x = smem.in + 64 * (8 * chunk + 4 * (g / 2 % 2) + g / 4);
@@ -115,8 +119,8 @@ struct CodecQ4_K {
   __device__ static uint2 halves(std::uint32_t a, std::uint32_t b, int shift) {
     return make_uint2((a >> shift) & 0x0F0F0F0Fu, (b >> shift) & 0x0F0F0F0Fu);
   }
-  // Steps and offsets of four blocks, six bits each: of the first four where `late` is false, otherwise of
-  // the others. KScales::scale and offset.
+  // Scales and minimums of four blocks, six bits each: the last four if `late`, otherwise the first
+  // (KScales::scale and offset).
   struct Head {
     float2 both;
     std::uint32_t steps, offsets;
@@ -128,7 +132,7 @@ struct CodecQ4_K {
       steps = low | (late ? words.y >> 2 & 0x30303030u : 0u);
       offsets = high | (late ? words.z >> 2 & 0x30303030u : 0u);
     }
-    // A byte as a float, without the slow conversion: behind the mantissa's end of 2^23.
+    // A byte as a float without a conversion: in the low mantissa bits of 2^23.
     __device__ static float byte(std::uint32_t word, int i) {
       return __uint_as_float(__byte_perm(word, 0x4B000000u, 0x7540u + static_cast<unsigned>(i))) - 8388608.0f;
     }

@@ -1,12 +1,12 @@
-// The kernel of stream.h for one codec. One warp copies, fifteen multiply. A block's rows come in pairs of
-// tiles of eight; a stage of the ring holds a pair, or some of its columns, of which every warp multiplies
-// its own chunks. All sums meet in shared memory. The tensor cores multiply sixteen rows at once: the two
-// tiles of a pair.
+// The streaming kernel of stream.h for one codec: persistent and warp-specialized, one producer warp and
+// fifteen consumer warps. A block's rows come in pairs of tiles of eight, the sixteen rows of an mma. A stage
+// of the ring holds a pair, or some of its columns, and every consumer multiplies its own chunks of it
+// (split-K). Sums are reduced in shared memory.
 //
-// A Codec says which form of the input it wants and multiplies a warp's chunks of a pair: its Sums give lane
-// (g, t) its part of the sums of row g of both tiles, or all of them where `whole`. Sums<true> are those of
-// two experts' tiles, each of which has its own input; otherwise both tiles have the same. `one_part`: only
-// for shapes of which a stage holds all columns.
+// A Codec defines the form of the input and multiplies a warp's chunks of a pair. Its Sums give lane (g, t)
+// its part of the sums of row g of both tiles, or the complete sums if `whole`. Sums<true> is for tiles of
+// two experts, each with its own input; otherwise both tiles have the same input. `one_part`: only for shapes
+// whose columns fit in one stage.
 #pragma once
 
 #include "backend/cuda/kernels/launch.cuh"
@@ -15,14 +15,14 @@
 
 namespace inferno::cuda {
 
-// What a codec multiplies: `chunks` neighbouring ones of two tiles, the second `to_second` bytes behind the
-// first. Where a tile is alone the second is left over from another; its sums are of no use.
+// The operand of a codec: `chunks` neighboring chunks of two tiles, the second `to_second` bytes after the
+// first. If a tile has no partner, the second is stale and its sums are not used.
 struct StreamSlice {
   const std::byte* data;
   int to_second, chunks;
 };
 
-// A warp's way through the ring.
+// A consumer warp.
 template <class Codec, StreamMode mode>
 struct StreamConsumer {
   static constexpr bool combines = mode == StreamMode::combine;
@@ -32,15 +32,15 @@ struct StreamConsumer {
   const StreamSmem& smem;
   const int warp, lane;
   PipelineState at = {};
-  int slot;  // which chunks of the next part are this warp's; goes round, so that all have as much to do
+  int slot;  // this warp's chunks of the next part; rotates, so that all warps get equal work
   typename Sums::Inputs in = {};
   int loaded = -1;      // what `in` was loaded for
-  float shares = 0.0f;  // lane k: of the k-th expert
+  float shares = 0.0f;  // lane k: routing weight of the k-th expert
 
   __device__ StreamConsumer(const StreamCall& c, const StreamSmem& r, int thread)
       : call(c), smem(r), warp(thread / 32), lane(thread % 32), slot(warp) {}
 
-  // `choice`: of the first tile's input; the second's is the next one when combining.
+  // `choice`: of the first tile's input; when combining, the second tile's is the next one.
   __device__ void multiply_part(Sums& sums, int choice, int part) {
     const StreamShape& shape = call.shape;
     const int first = slot * shape.each;
@@ -71,8 +71,8 @@ struct StreamConsumer {
     }
   }
 
-  // Lane (g, t) gets its part of row g: of the first tile where t is even, of the second where it is odd.
-  // Combining, both are the same row, of two experts.
+  // Returns lane (g, t)'s part of row g: of the first tile if t is even, of the second if it is odd.
+  // Combining, both are the same row of two experts.
   __device__ float multiply_pair() {
     if constexpr (combines) {
       float row = 0.0f;
@@ -109,12 +109,12 @@ struct StreamConsumer {
   }
 };
 
-// Behind the kernel before: its results. Everything is asked for before anything is used.
+// Waits for the predecessor and reads its results. All loads are issued before any is used.
 template <class Codec, StreamMode mode>
 __device__ void prepare(const StreamCall& call, const StreamSmem& smem, StreamConsumer<Codec, mode>& warp,
                         EpilogueOperands& operands, int thread) {
   const int lane = thread % 32;
-  // A warp that has little or nothing to stage and to write.
+  // The last warp, which has the least to stage and to write.
   const bool measures = mode != StreamMode::experts && thread >= stream_threads - 32;
   consumers_can_start(/*waits=*/true);
   wait_for_previous();
@@ -134,12 +134,12 @@ __device__ void prepare(const StreamCall& call, const StreamSmem& smem, StreamCo
   if (mode == StreamMode::add && call.undecided != nullptr && thread < stream_max_active) {
     __stcg(call.undecided + thread, -1);
   }
-  // The logits have been read: the next layer's are added to zeros.
+  // The logits have been read: reset them for the next layer.
   if (mode == StreamMode::combine && thread < call.routing.experts) __stcg(call.routing.sums + thread, 0);
 }
 
 template <class Codec, StreamMode mode>
-__device__ void run_consumers(const StreamCall& call, const StreamSmem& smem, const StreamWork& share,
+__device__ void run_consumers(const StreamCall& call, const StreamSmem& smem, const StreamWork& work,
                               int thread) {
   if (thread < 32) {
     if (thread == 0) {
@@ -150,7 +150,7 @@ __device__ void run_consumers(const StreamCall& call, const StreamSmem& smem, co
     __syncwarp();
     producer_can_start(/*waits=*/false);
   }
-  // What does not depend on the kernel before is asked for ahead of everything: a first touch takes a while.
+  // What does not depend on the predecessor is loaded first: a first access takes long.
   if (thread < 8) reinterpret_cast<float*>(smem.zeros)[thread] = 0.0f;
   if (mode == StreamMode::combine) {
     const std::int32_t early = read_choice_early(call, thread % 32);
@@ -164,15 +164,15 @@ __device__ void run_consumers(const StreamCall& call, const StreamSmem& smem, co
   RouterSlice router;
   if (mode == StreamMode::add && call.router_sums != nullptr) {
     if (thread < stream_router_rows) smem.scaled[thread] = 0.0f;
-    router.load(call, share, thread);
+    router.load(call, work, thread);
   }
   StreamConsumer<Codec, mode> warp(call, smem, thread);
   EpilogueOperands operands;
   float square = 0.0f;
   int turn = 0;
-  for (int batch = 0; batch < share.pairs; batch += stream_batch, turn ^= 1) {
+  for (int batch = 0; batch < work.pairs; batch += stream_batch, turn ^= 1) {
     if (mode == StreamMode::experts && batch == 0) prepare(call, smem, warp, operands, thread);
-    operands = epilogue_operands<mode>(call, smem, share, batch, thread);
+    operands = epilogue_operands<mode>(call, smem, work, batch, thread);
     if (mode != StreamMode::experts && batch == 0) {
       prepare(call, smem, warp, operands, thread);
     } else if (is_adding(mode)) {
@@ -181,9 +181,9 @@ __device__ void run_consumers(const StreamCall& call, const StreamSmem& smem, co
     if (mode == StreamMode::combine) operands.join_biases(call, smem, warp.shares);
     if (mode == StreamMode::add && batch == 0) router.read(call);
     float* reduced = smem.reduced + turn * StreamSmem::batch_floats;
-    warp.multiply_batch(reduced, min(stream_batch, share.pairs - batch));
+    warp.multiply_batch(reduced, min(stream_batch, work.pairs - batch));
     sync_consumers();
-    // The sums of the batch after this one go elsewhere; those of the one after that wait for its end.
+    // The next batch's sums go to the other buffer; those of the batch after it wait at the barrier above.
     square += write_result<mode>(call, smem, reduced, operands, batch, thread);
   }
   if constexpr (is_adding(mode)) {
@@ -194,17 +194,17 @@ __device__ void run_consumers(const StreamCall& call, const StreamSmem& smem, co
   }
 }
 
-// The warp that copies.
+// The producer warp.
 template <StreamMode mode>
-__device__ void run_producer(const StreamCall& call, const StreamSmem& smem, const StreamWork& share,
+__device__ void run_producer(const StreamCall& call, const StreamSmem& smem, const StreamWork& work,
                              int lane) {
-  StreamProducer<mode> producer = {call, smem, share};
+  StreamProducer<mode> producer = {call, smem, work};
   if (lane == 0) init_barriers(smem.full, call.shape.stages, 1);
   __syncwarp();
   producer_can_start(/*waits=*/true);
   consumers_can_start(/*waits=*/false);
   std::int32_t* chosen = smem.chosen + stream_max_active;
-  if constexpr (mode == StreamMode::experts) {  // which weights are read is known only then
+  if constexpr (mode == StreamMode::experts) {  // the experts must be known before their weights are copied
     Router router(call.routing, lane);
     wait_for_previous();
     const float inverse = router.read(call.norm);
@@ -213,7 +213,7 @@ __device__ void run_producer(const StreamCall& call, const StreamSmem& smem, con
     if (lane == 0) *smem.inverse = inverse;
     __syncwarp();
     mbarrier_arrive_warp(smem.routed, lane);
-    if (blockIdx.x == gridDim.x - 1) router.publish(choice);  // the block that has least to do
+    if (blockIdx.x == gridDim.x - 1) router.publish(choice);  // the last block has the least work
     let_next_start();
   } else if constexpr (mode == StreamMode::combine) {
     chosen[lane] = read_choice_early(call, lane);
@@ -223,21 +223,21 @@ __device__ void run_producer(const StreamCall& call, const StreamSmem& smem, con
 }
 
 template <class Codec, StreamMode mode>
-__global__ void __launch_bounds__(640, 1)  // not so many, but no more registers than for so many
+__global__ void __launch_bounds__(640, 1)  // 512 threads run; 640 caps registers at 96
     stream_kernel(const __grid_constant__ StreamCall call) {
   extern __shared__ __align__(128) std::byte memory[];
   const int thread = static_cast<int>(threadIdx.x);
   const StreamSmem smem(memory, call.vectors * call.cols);
-  const StreamWork share = work_of<mode>(call);
+  const StreamWork work = work_of<mode>(call);
   if (mode != StreamMode::experts) let_next_start();
-  if (thread < stream_threads) return run_consumers<Codec, mode>(call, smem, share, thread);
-  run_producer<mode>(call, smem, share, thread % 32);
+  if (thread < stream_threads) return run_consumers<Codec, mode>(call, smem, work, thread);
+  run_producer<mode>(call, smem, work, thread % 32);
 }
 
 template <class Codec>
 void launch_stream(const Queue& queue, const StreamCall& call, StreamMode mode, int blocks, int shared) {
   const auto begin = [&](auto* kernel) {
-    // What other shapes need as well: recorded steps have several.
+    // The largest size that any shape needs, because recorded graphs contain several shapes.
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, queue.shared_limit));
     launch(queue,
            {.grid = dim3(static_cast<unsigned>(blocks)),
@@ -254,7 +254,7 @@ void launch_stream(const Queue& queue, const StreamCall& call, StreamMode mode, 
   }
 }
 
-// One translation unit each.
+// Launchers, one per format.
 using StreamLauncher = void(const Queue&, const StreamCall&, StreamMode, int blocks, int shared);
 StreamLauncher stream_bf16, stream_f16, stream_q8_0, stream_mxfp4, stream_q4_k;
 

@@ -1,4 +1,4 @@
-// Which codec for which weight, how its rows are cut, and the products' arguments.
+// The codec for a weight, how its rows are divided, and the arguments of each product.
 #include <cmath>
 #include <optional>
 
@@ -7,11 +7,12 @@
 namespace inferno::cuda {
 namespace {
 
-// What stays free of a multiprocessor's shared memory, so that a small kernel may already wait there.
+// Shared memory of an SM that stays free, so that a block of attention_decode.cu can be resident beside this
+// kernel.
 constexpr int smem_for_attention = 25 << 10;
 
-// Bytes that a multiprocessor has on their way at once: enough to keep the memory busy. With more, what the
-// kernel reads beside its weights would stand in line behind them.
+// Bytes in flight per SM: enough to saturate memory. With more, what the kernel reads besides its weights
+// would queue after them.
 constexpr int bytes_in_flight = 64 << 10;
 
 StreamLauncher* launcher_for(WeightFormat format) {
@@ -27,7 +28,7 @@ constexpr int divided(int value, int by) {
   return (value + by - 1) / by;
 }
 
-// Chunks of a stage that a warp may multiply: MXFP4 has a column of the tensor cores for each block of four.
+// Chunks of a stage per warp: MXFP4 uses an mma column for each block of four chunks.
 int max_each(WeightFormat format) {
   if (format == WeightFormat::mxfp4) return 4;
   return format == WeightFormat::q8_0 ? 2 : 1;
@@ -84,7 +85,7 @@ void launch_product(const Queue& queue, Start& start, int tiles, StreamMode mode
   start.start(queue, call, mode, blocks, shared);
 }
 
-// Returns the tiles of the gate.
+// Returns the number of gate tiles.
 int set_gated(StreamCall& call, std::span<const WeightView> gate_up, int hidden,
               const ActivationSpec& activation) {
   const int tiles = divided(hidden, tiles::tile_rows);
@@ -95,7 +96,7 @@ int set_gated(StreamCall& call, std::span<const WeightView> gate_up, int hidden,
   return tiles;
 }
 
-// All rows that a thread may ask for lie within stream_router_rows.
+// All rows that a thread loads are within stream_router_rows.
 int router_shift(int experts) {
   int shift = 0;
   while (shift < 4 && (experts << (shift + 1)) <= stream_threads - 32) ++shift;
@@ -166,7 +167,7 @@ bool has_stream(const Queue& queue, const WeightView& weight, int vectors) {
 bool stream_takes_router(const Queue& queue, const Weight& router) {
   const bool plain = router.format == WeightFormat::f32 || router.format == WeightFormat::bf16;
   if (!plain || router.rows > stream_max_experts) return false;
-  const int tiles = divided(divided(router.cols, tiles::tile_rows), queue.multiprocessors);  // of a block
+  const int tiles = divided(divided(router.cols, tiles::tile_rows), queue.multiprocessors);  // per block
   const int rows = tiles::tile_rows * tiles;
   return rows <= stream_router_rows &&
          divided(rows, 1 << router_shift(router.rows)) <= RouterSlice::max_columns;
@@ -200,7 +201,7 @@ void stream_add(const Queue& queue, const WeightView& weight, Matrix out, const 
                 const float* bias, const AddTo& add) {
   Start start = start_of(queue, {&weight, 1}, in, 1);
   set_add(start.call, weight, out, add);
-  if (add.router != nullptr) start.call.shape.early = 1;  // attention is reading
+  if (add.router != nullptr) start.call.shape.early = 1;  // attention is still reading the KV cache
   start.call.bias = bias;
   launch_product(queue, start, divided(weight.rows, tiles::tile_rows), StreamMode::add);
 }
@@ -228,7 +229,7 @@ void stream_combine(const Queue& queue, const WeightView& down, Matrix out, cons
   call.shares = routing.shares;
   call.active = routing.active;
   call.routing = routing;
-  // There are many inputs to wait for, and MXFP4 takes longer to decode than to read.
+  // Combine waits for many inputs, and MXFP4 takes longer to decode than to load.
   call.shape.early = 1;
   if (down.format == WeightFormat::mxfp4) call.shape.ahead = 1;
   if (routing.hidden_scale > 0.0f) call.in_factor = 1.0f / routing.hidden_scale;

@@ -1,4 +1,4 @@
-// Codec of stream.cuh for mxfp4.
+// Codecs of stream_kernel.cuh for MXFP4.
 #include <type_traits>
 
 #include "backend/cuda/device/layouts.cuh"
@@ -7,10 +7,10 @@
 namespace inferno::cuda {
 namespace {
 
-// A lane takes half a block: 16 codes in two words. Each of the other operand's eight columns belongs to one
-// block of some chunks. A chunk is multiplied by all eight, and those lanes keep their sums that have the
-// columns of its own blocks: so every block has a sum, to which its scale is applied once. `Each`: chunks of
-// a warp; those that are missing are multiplied by zeros.
+// A lane takes half a block: 16 codes in two words. Each of the eight columns of operand b belongs to one
+// block of a few chunks. A chunk is multiplied by all eight, and the lanes whose columns belong to its blocks
+// keep their sums: every block gets its own sum, to which its scale is applied once. `Each`: chunks per warp;
+// missing chunks are multiplied by zeros.
 __device__ inline float4 multiply_codes(uint2 w, uint2 v, const uint4 (&x)[2]) {
   std::uint32_t a[4], h[4];
   float c[4] = {};
@@ -24,7 +24,7 @@ __device__ inline float4 multiply_codes(uint2 w, uint2 v, const uint4 (&x)[2]) {
   mma_f16(c, a[2], h[2], a[3], h[3], x[1].z, x[1].w);
   return make_float4(c[0], c[1], c[2], c[3]);
 }
-// Codes were taken for 2^-14 of their values; exponents are 128 at most.
+// Codes were decoded as 2^-14 of their values; exponents are at most 128.
 __device__ inline float scaled(float first, float second, const std::byte* exponents, float2 factors) {
   const std::uint32_t both = *reinterpret_cast<const std::uint16_t*>(exponents);
   return first * (__uint_as_float(((both & 255u) + 14u) << 23) * factors.x) +
@@ -33,7 +33,8 @@ __device__ inline float scaled(float first, float second, const std::byte* expon
 
 constexpr int bytes = tiles::chunk_of(WeightFormat::mxfp4).bytes;
 
-// A stage ends behind its chunks, and what is behind it may be on its way: missing chunks are the last one.
+// A stage ends after its last chunk, and a copy may be writing what follows: missing chunks read the last
+// one.
 template <int Each, bool Full>
 struct CodeFragments {
   uint2 first[Each], second[Each];
@@ -57,7 +58,7 @@ __device__ inline float2 factors_of(const StreamSmem& smem, int chunk, bool exis
   return exists ? reinterpret_cast<const float2*>(smem.factors)[chunk] : make_float2(0.0f, 0.0f);
 }
 
-// Two tiles, one input: the eight columns are the blocks of four chunks, lane (g, t) keeps those of chunk t.
+// Two tiles, one input: the eight columns are the blocks of four chunks; lane (g, t) keeps those of chunk t.
 template <int Each, bool Full>
 struct PairSums {
   struct Inputs {
@@ -88,7 +89,7 @@ struct PairSums {
 };
 
 // Two tiles, an input each: columns 0 to 3 are the blocks of two chunks of the first input, columns 4 to 7
-// those of the second. Lane (g, t) keeps those of one chunk of two: of the first tile where t < 2.
+// those of the second. Lane (g, t) keeps those of one of the two chunks: of the first tile if t < 2.
 template <int Each, bool Full>
 struct ExpertSums {
   static constexpr int twos = (Each + 1) / 2;
@@ -128,7 +129,7 @@ struct ExpertSums {
   }
 };
 
-// Full: every warp has that many chunks of the one part that there is.
+// Full: every warp has exactly `Each` chunks of the only part.
 template <int Each, bool Full>
 struct Codec {
   static constexpr InputForm form = InputForm::f16;

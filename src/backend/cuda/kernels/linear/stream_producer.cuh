@@ -1,5 +1,5 @@
-// The warp that fills the ring of a stream kernel. Stages are filled in the order in which they are used: for
-// each pair of tiles its parts.
+// The producer warp of a stream kernel: it fills the ring in the order of use, pair by pair and part by part,
+// and it chooses the experts, because it needs the choice first.
 #pragma once
 
 #include "backend/cuda/device/warp.cuh"
@@ -8,24 +8,24 @@
 
 namespace inferno::cuda {
 
-// One lane. To start a barrier takes a while, and a lane for each takes four times as long as one for all:
-// one warp starts the full ones, another the empty ones.
+// Called by one lane: lanes of one warp that initialize a barrier each take four times as long. One warp
+// initializes the full barriers, another the empty ones.
 __device__ inline void init_barriers(Mbarrier* barriers, int count, int arrivals) {
   for (int i = 0; i < count; ++i) mbarrier_init(barriers + i, arrivals);
   fence_proxy_async();
 }
 
-// One lane, whose first copies are on their way while the other warps still look around.
+// One lane, whose first copies are in flight while the other warps are still starting.
 template <StreamMode mode>
 struct StreamProducer {
   const StreamCall& call;
   const StreamSmem& smem;
-  const StreamWork share;
+  const StreamWork work;
   PipelineState next = {0, 1}, oldest = {};
   int filled = 0, in_flight_stages = 0;
   bool predecessor_done = mode == StreamMode::experts;
 
-  // `b`: null where a tile is alone.
+  // `b` is null if a tile has no partner.
   __device__ void fill_stage(const std::byte* a, const std::byte* b, std::uint32_t bytes) {
     const StreamShape& shape = call.shape;
     Mbarrier* full = smem.full + next.stage;
@@ -54,8 +54,8 @@ struct StreamProducer {
     }
   }
 
-  // What can be known before experts are chosen.
-  TileIndex index = index_of<mode>(call, share.first);
+  // Known before the experts are chosen.
+  TileIndex index = index_of<mode>(call, work.first);
   std::uint64_t policy = evict_first_policy();
 
   __device__ const std::byte* take_tile() {
@@ -69,7 +69,7 @@ struct StreamProducer {
   }
 
   __device__ void run(const std::int32_t* chosen) {
-    for (int pair = 0; pair < share.pairs; ++pair) {
+    for (int pair = 0; pair < work.pairs; ++pair) {
       if constexpr (is_gated(mode)) {
         std::int64_t offset = index.tile * call.tile_bytes;
         if (mode == StreamMode::experts) offset += chosen[index.choice] * call.expert_bytes;
@@ -87,15 +87,15 @@ struct StreamProducer {
         }
       } else {
         const std::byte* tile = take_tile();
-        fill_pair(tile, 2 * pair + 1 < share.tiles ? take_tile() : nullptr);
+        fill_pair(tile, 2 * pair + 1 < work.tiles ? take_tile() : nullptr);
       }
     }
   }
 };
 
-// What the kernel before chose. It lies there before that kernel has ended; if it does not, -1 does: the
-// kernel ahead of both wrote it (AddTo::undecided), and the one that chooses lets this one start only behind
-// its own wait. An older choice is never seen.
+// The expert choice, read before the predecessor (mode experts) has ended. Until it is published, the slots
+// hold -1, which the kernel before that one wrote (AddTo::undecided); the choosing kernel lets this one start
+// only after its own wait. So a stale choice is never seen.
 __device__ inline std::int32_t read_choice_early(const StreamCall& call, int lane) {
   const auto read = [&] { return lane < call.active ? __ldcg(call.experts + lane) : 0; };
   const std::int32_t early = read();
@@ -104,7 +104,7 @@ __device__ inline std::int32_t read_choice_early(const StreamCall& call, int lan
   return read();
 }
 
-// Unsigned numbers in the order of floats.
+// Maps floats to unsigned integers of the same order.
 __device__ inline std::uint32_t ordered(float value) {
   const std::uint32_t bits = __float_as_uint(value);
   return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
@@ -118,7 +118,7 @@ struct Router {
   static constexpr int per_lane = stream_max_experts / 32;
   const Routing& routing;
   const int lane;
-  float logits[per_lane] = {};  // the biases to begin with
+  float logits[per_lane] = {};  // initially the biases
 
   __device__ Router(const Routing& r, int l) : routing(r), lane(l) {
     if (routing.bias == nullptr) return;
@@ -128,7 +128,7 @@ struct Router {
     }
   }
 
-  // Behind the kernel before. Returns 1 / rms.
+  // Called after the wait for the predecessor. Returns 1 / rms.
   __device__ float read(const DelayedNorm& norm) {
     long long sums[per_lane] = {};
 #pragma unroll
@@ -145,8 +145,7 @@ struct Router {
     return inverse;
   }
 
-  // The experts of the largest logits, the lower number first where they are equal: where they are found,
-  // and what lane k has of the k-th.
+  // The top-k experts, the lower number first among equals. Lane k gets the k-th.
   struct Choice {
     float logit = 0.0f;
     std::int32_t expert = 0;
@@ -157,7 +156,7 @@ struct Router {
     return out;
   }
 
-  // Each lane counts those that come before its own expert, all at once.
+  // Each lane counts the experts that rank before its own, all at once.
   __device__ Choice rank() const {
     const std::uint32_t key = lane < routing.experts ? ordered(logits[0]) : 0;
     int before = 0;
@@ -166,7 +165,7 @@ struct Router {
       const std::uint32_t theirs = __shfl_sync(full_warp, key, other);
       before += theirs > key || (theirs == key && other < lane) ? 1 : 0;
     }
-    // Lane k asks who has k before it. Everybody has another number.
+    // Lane k looks for the expert that k others rank before. Ranks are unique.
     int owner = 0;
     for (int k = 0; k < routing.active; ++k) {
       const int found = __ffs(static_cast<int>(__ballot_sync(full_warp, before == k))) - 1;
@@ -192,7 +191,8 @@ struct Router {
       const std::uint32_t top = __reduce_max_sync(full_warp, key);
       const int best = __reduce_min_sync(full_warp, key == top ? expert : routing.experts);
       if (lane == k)
-        out = {unordered(top), min(best, routing.experts - 1)};  // one that exists, whatever comes
+        // Clamped, so that NaN logits stay within bounds.
+        out = {unordered(top), min(best, routing.experts - 1)};
 #pragma unroll
       for (int i = 0; i < per_lane; ++i) {
         if (best == lane + 32 * i) keys[i] = 0;
@@ -201,8 +201,8 @@ struct Router {
     return out;
   }
 
-  // For the kernel behind. Experts are read before this kernel has ended: each says for itself whether it is
-  // there.
+  // Publishes the choice for the next kernel, which reads the experts before this kernel has ended: each slot
+  // by itself says whether it is valid.
   __device__ void publish(const Choice& choice) const {
     if (lane < routing.active) __stcg(routing.chosen + lane, choice.expert);
     const float top = __shfl_sync(full_warp, choice.logit, 0);

@@ -1,5 +1,5 @@
-// Drawing tokens as backend/sampling.h defines it. The blocks of a row are a team (sample_team.cuh), always
-// of the same size, so that a row's sums are taken in one order whoever shares the step.
+// Samples tokens as backend/sampling.h specifies. A row belongs to a cluster of blocks (sample_cluster.cuh)
+// whose size depends on the device alone, so that a row's sums do not depend on the batch.
 #include <bit>
 
 #include "backend/cuda/device/elements.cuh"
@@ -26,7 +26,7 @@ struct LogitScan {
   std::int32_t finite;
 };
 
-// Four logits, or what there is of them; -infinity behind the end.
+// Four logits; -infinity past the end.
 __device__ float4 four_logits(const Row& row, int first) {
   const float* from = row.logits + first;
   if (first + 4 <= row.here.end && reinterpret_cast<std::uintptr_t>(from) % sizeof(float4) == 0) {
@@ -36,7 +36,7 @@ __device__ float4 four_logits(const Row& row, int first) {
   return {at(0), at(1), at(2), at(3)};
 }
 
-// Whether all logits are finite, and the largest: several loads in flight.
+// Whether all logits are finite, and the largest one. Several loads are in flight.
 __device__ LogitScan scan_logits(const Row& row, RowCluster& cluster) {
   constexpr int at_once = 7, stride = 4 * sample_threads;
   LogitScan found = {{-INFINITY, row.vocab}, 1};
@@ -62,7 +62,7 @@ __device__ LogitScan scan_logits(const Row& row, RowCluster& cluster) {
   });
 }
 
-// The logarithm of the sum of all weights, and the likeliest tokens' own log probabilities.
+// Returns the logarithm of the sum of all weights and lists the most likely tokens' log probabilities.
 __device__ double list_likeliest(const Row& row, RowCluster& cluster, Candidate best, ListEntry* alternatives,
                                  int wanted) {
   double sum = 0.0;
@@ -78,7 +78,7 @@ __device__ double list_likeliest(const Row& row, RowCluster& cluster, Candidate 
   return log_sum;
 }
 
-// What all of the team know of the row's draw; the log probability, whoever speaks.
+// All threads of the cluster return the same draw; only the leader has the log probability.
 __device__ SampleHead sample_row(const Row& row, RowCluster& cluster, ListEntry* alternatives, float one) {
   const SamplingRow& settings = row.settings;
   const LogitScan found = scan_logits(row, cluster);
@@ -107,7 +107,7 @@ template <bool clusters>
 __global__ void __launch_bounds__(sample_threads) sample_kernel(const SampleCall call) {
   __shared__ RowCluster::Smem smem;
   RowCluster cluster(smem, clusters ? static_cast<int>(gridDim.y) : 1, static_cast<int>(blockIdx.y));
-  if (clusters) cluster_arrive();  // nothing is sent to a block that has not begun
+  if (clusters) cluster_arrive();  // no remote store before the target block has started
   wait_for_previous();
   let_next_start();
   if (clusters) cluster_wait();
@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(sample_threads) sample_kernel(const SampleCall
   }
 }
 
-// Weights are one at most, and there are as many as tokens.
+// The unit of Mass: weights are at most one, and there are as many as tokens.
 float one_for(int vocab) {
   const int bits = 62 - static_cast<int>(std::bit_width(static_cast<unsigned>(vocab)));
   return static_cast<float>(std::uint64_t{1} << bits);

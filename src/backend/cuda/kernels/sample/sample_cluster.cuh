@@ -1,5 +1,6 @@
-// The blocks that sample a row together: eight that form a cluster where the device has clusters, otherwise
-// one. Each warp of each block takes a part of whatever is visited, and all parts lie in order.
+// The blocks that sample a row together (eight as a cluster, one on devices without clusters), the row's data
+// and settings, and the edits before the draw. Each warp of each block takes a contiguous range of whatever
+// is visited, in order.
 #pragma once
 
 #include "backend/cuda/device/cluster.cuh"
@@ -16,7 +17,7 @@ struct Range {
   __device__ int size() const { return end - begin; }
 };
 
-// One of `parts` equal runs, each but the last a multiple of 32.
+// One of `parts` equal ranges; all but the last are multiples of 32.
 __device__ inline Range part_of(int count, int parts, int part) {
   const int each = (count + 32 * parts - 1) / (32 * parts) * 32;
   const int begin = min(count, part * each);
@@ -30,7 +31,7 @@ __device__ inline int warp_id() {
   return static_cast<int>(threadIdx.x) / 32;
 }
 
-// Every index below `count` once, by one thread of the block.
+// Visits every index below `count` once per block.
 template <class Visit>
 __device__ void for_each(int count, const Visit& visit) {
   const Range own = part_of(count, sample_warps, warp_id());
@@ -38,8 +39,8 @@ __device__ void for_each(int count, const Visit& visit) {
   for (int i = own.begin + lane_id(); i < own.end; i += 32) visit(i);
 }
 
-// Any plain record of 32-bit words, under any function that may be applied in any grouping: of `lanes` that
-// are neighbours.
+// Reduces any plain record of 32-bit words over `lanes` neighboring lanes. `combine` must be associative and
+// commutative.
 template <int lanes = 32, class Record, class Combine>
 __device__ Record warp_reduce(Record value, const Combine& combine) {
   static_assert(sizeof(Record) % 4 == 0);
@@ -54,11 +55,11 @@ __device__ Record warp_reduce(Record value, const Combine& combine) {
   return value;
 }
 
-// What the block's earlier warps have, and what all have.
+// The sum over the block's earlier warps; `all` becomes the sum over all warps.
 template <class Number>
 __device__ Number exclusive_warp_sum(Number own, Number& all) {
   __shared__ Number numbers[sample_warps];
-  __syncthreads();  // whoever read them before is done
+  __syncthreads();  // all reads of the previous call are done
   if (lane_id() == 0) numbers[warp_id()] = own;
   __syncthreads();
   Number before = 0;
@@ -72,8 +73,8 @@ __device__ Number exclusive_warp_sum(Number own, Number& all) {
 
 class RowCluster {
  public:
-  // Two slots for each block, which take turns: whoever writes into one again has met everybody since it was
-  // read.
+  // Two slots per block alternate: between a read of a slot and the next write to it, all blocks have
+  // synchronized.
   struct alignas(8) Slot {
     std::uint32_t words[16];
   };
@@ -84,7 +85,7 @@ class RowCluster {
   __device__ int rank() const { return rank_; }
   __device__ bool is_leader() const { return rank_ == 0 && threadIdx.x == 0; }
 
-  // What every block says, by rank. All threads come here, those of a block with the same record.
+  // Every block's record, by rank. Called by all threads; those of a block pass the same record.
   template <class Record>
   __device__ const Record& value_of(int rank, const Record* all) const {
     return *reinterpret_cast<const Record*>(reinterpret_cast<const Slot*>(all) + rank);
@@ -132,7 +133,7 @@ class RowCluster {
   template <class Record, class Combine>
   __device__ static Record block_reduce(Record value, const Combine& combine) {
     __shared__ alignas(Record)
-        std::byte bytes[sample_warps * sizeof(Record)];  // no thread constructs anything
+        std::byte bytes[sample_warps * sizeof(Record)];  // raw bytes: no thread runs a constructor
     auto* smem = reinterpret_cast<Record*>(bytes);
     value = warp_reduce(value, combine);
     __syncthreads();
@@ -151,9 +152,10 @@ struct Row {
   const ListEntry* lists;
   float* logits;
   int vocab;
-  float *weights, *keys, *saved;  // scratch: of the candidates, of the candidates, of edited tokens
+  // Scratch: weights and keys of the candidates; original logits of edited tokens.
+  float *weights, *keys, *saved;
   std::int32_t* tokens;
-  Range here, choices_here;  // of the vocabulary and of the tokens that may be drawn: this block's
+  Range here, choices_here;  // this block's part of the vocabulary and of the tokens that may be drawn
 
   __device__ const ListEntry* begin(const ListRange& range) const { return lists + range.begin; }
   __device__ static int size(const ListRange& range) { return range.end - range.begin; }
@@ -169,7 +171,7 @@ struct Row {
   }
 };
 
-// Where the token stands in an ascending list; -1 when it does not.
+// Index of the token in an ascending list; -1 if it is missing.
 __device__ inline int find(const ListEntry* list, int size, std::int32_t token) {
   int low = 0, high = size;
   while (low < high) {
@@ -183,8 +185,8 @@ __device__ inline int find(const ListEntry* list, int size, std::int32_t token) 
   return low < size && list[low].token == token ? low : -1;
 }
 
-// Every block edits the tokens that it will look at; the first one, all of them if there is a list of allowed
-// ones, which it has to itself.
+// Every block edits the tokens that it will visit. With a list of allowed tokens, the first block has all of
+// them.
 __device__ inline void edit(const Row& row) {
   const SamplingRow& settings = row.settings;
   const bool listed = row.choices() != row.vocab;
@@ -210,7 +212,8 @@ __device__ inline void edit(const Row& row) {
   __syncthreads();
 }
 
-// The model's own logit of a token, whatever edit() did to it, maybe in another block: L1 must not answer.
+// The model's own logit of a token, before edit(), which may have run in another block: the load must bypass
+// L1.
 __device__ inline float original(const Row& row, std::int32_t token) {
   const SamplingRow& settings = row.settings;
   if (row.penalizes()) {

@@ -1,7 +1,7 @@
-// The draw: top_k, top_p and min_p all keep a beginning of the order (weight, then token), so what is kept is
-// described by its last member, which is found by looking at three bits of the weight at a time. Nothing is
-// sorted. Only tokens that the settings can reach are gathered and looked at more than a few times. Weights
-// are added up as integers: in any order the sum is the same.
+// The draw. top_k, top_p and min_p each keep a prefix of the order (weight, then token), described by its
+// last member, which a radix search finds three bits of the weight at a time. Nothing is sorted. Only tokens
+// that the settings can reach are gathered and visited more than a few times. Weights are added as integers:
+// the sum does not depend on the order.
 #pragma once
 
 #include "backend/cuda/kernels/sample/sample_cluster.cuh"
@@ -22,7 +22,7 @@ __device__ inline Candidate before_all() {
   return {INFINITY, -1};
 }
 
-// The first token behind `last` in the order of values, then numbers, of all that may be drawn.
+// The next token after `last` in the order of values, then token numbers, among those that may be drawn.
 __device__ inline Candidate next_best(const Row& row, RowCluster& cluster, const Candidate& last,
                                       bool of_all) {
   Candidate best = {-INFINITY, row.vocab};
@@ -50,7 +50,7 @@ struct Masses {
 
 class Draw {
  public:
-  // `one`: what a weight of one counts as; no row's sum is too large for a Mass.
+  // `one`: the Mass of a weight of one. No row's sum overflows.
   __device__ Draw(const Row& row, RowCluster& cluster, const Candidate& top, float one)
       : row_(row), cluster_(cluster), top_(top), scale_(1.0f / row.settings.temperature), one_(one) {}
 
@@ -74,11 +74,11 @@ class Draw {
   }
 
  private:
-  // The kept candidates: those before (weight, index) in the order of weights and, with a second border,
-  // those before (key, key_index) in the order of keys.
+  // The kept candidates: those up to (weight, index) in the order of weights and, with a second bound, those
+  // up to (key, key_index) in the order of keys.
   struct Kept {
     float weight = 0.0f;
-    int index = 0;  // of those with exactly this weight, the ones up to here
+    int index = 0;  // among candidates of exactly this weight, the last one kept
     float key = INFINITY;
     int key_index = 0;
   };
@@ -93,7 +93,7 @@ class Draw {
   __device__ float weight_at(int i) const { return row_.weights[row_.choices_here.begin + i]; }
   __device__ float& key_at(int i) const { return row_.keys[row_.choices_here.begin + i]; }
 
-  // Where the draw stands in the running sum of all masses.
+  // The position of the draw in the running sum of all masses.
   __device__ Mass place_in(Mass all) const {
     const SamplingRow& s = row_.settings;
     const std::uint64_t seed = std::uint64_t{s.seed_high} << 32 | s.seed_low;
@@ -101,7 +101,7 @@ class Draw {
     return all == 0 ? 0 : min(static_cast<Mass>(at), all - 1);
   }
 
-  // Nothing is gathered where nothing is left out.
+  // If no setting excludes a token, nothing is gathered.
   __device__ std::int32_t draw_of_all() {
     const int first = row_.choices_here.begin;
     const auto token = [&](int i) { return row_.choice(first + i); };
@@ -111,8 +111,8 @@ class Draw {
         .token;
   }
 
-  // How far below the likeliest token the settings can reach, in units of the temperature. Beyond 40 a
-  // token's share is lost in the rounding of any sum.
+  // How far below the most likely token the settings can reach, in units of the temperature. Beyond 40 a
+  // token's probability is lost in the rounding of any sum.
   __device__ float reach() {
     constexpr int steps = 4;
     constexpr float farthest = 40.0f;
@@ -121,7 +121,7 @@ class Draw {
     if (!by_count && s.top_p >= 1.0f) {
       return s.min_p > 0.0f ? fminf(farthest, 0.01f - logf(s.min_p)) : farthest;
     }
-    Masses<steps + 1> found;  // of those that are near; the last: of all
+    Masses<steps + 1> found;  // masses within each distance; the last: of all
     for_each(row_.choices_here.size(), [&](int i) {
       const std::int32_t token = row_.choice(row_.choices_here.begin + i);
       const float distance = (top_.value - row_.logits[token]) * scale_;
@@ -138,13 +138,13 @@ class Draw {
                               ? static_cast<double>(s.top_k)
                               : static_cast<double>(s.top_p) * static_cast<double>(total_) * (1.0 + 1e-6);
     for (int j = 0; j < steps; ++j) {
-      // A little more, so that rounding cannot lose one.
+      // A small margin, so that rounding cannot lose a token.
       if (static_cast<double>(found.of[j]) >= wanted) return 2.5f * static_cast<float>(1 << j) + 0.01f;
     }
     return farthest;
   }
 
-  // The candidates in order of token: warp by warp, block by block.
+  // Gathers the candidates in token order: warp by warp, block by block.
   __device__ void gather(float reach) {
     const int first = row_.choices_here.begin, lane = lane_id();
     const Range own = part_of(row_.choices_here.size(), sample_warps, warp_id());
@@ -167,7 +167,7 @@ class Draw {
       }
       at += __popc(votes);
     }
-    const int* sizes = cluster_.all_gather(size_);  // what was written is there, for the whole block
+    const int* sizes = cluster_.all_gather(size_);  // also makes the gathered tokens visible to the block
     for (int rank = 0; rank < cluster_.blocks(); ++rank) {
       const int size = cluster_.value_of(rank, sizes);
       ahead_ += rank < cluster_.rank() ? size : 0;
@@ -191,8 +191,8 @@ class Draw {
     return cluster_.reduce(sum, Masses<1>::joined).of[0];
   }
 
-  // Of `size` members in this block, and as many as there are in the others, in order of token: the one at
-  // which the running sum of mass(i) first exceeds limit(sum of all); -1 when none does.
+  // Among the members of all blocks in token order (`size` in this one): the first at which the running sum
+  // of mass(i) exceeds limit(total); -1 if none does.
   template <class MassAt, class TokenAt, class Limit>
   __device__ Found find(int size, const MassAt& mass, const TokenAt& token, const Limit& limit_of) {
     const Range own = part_of(size, sample_warps, warp_id());
@@ -215,7 +215,7 @@ class Draw {
     }
     return cluster_.reduce(found, [](const Found& a, const Found& b) { return a.index >= 0 ? a : b; });
   }
-  // The member of a warp's own that find() looks for; it is one of them.
+  // The member that find() looks for, known to be in this warp's range.
   template <class MassAt>
   __device__ int walk(const Range& own, const MassAt& mass, Mass before, Mass limit) const {
     const int lane = lane_id();
@@ -240,8 +240,8 @@ class Draw {
         [&](int i) { return row_.tokens[row_.choices_here.begin + i]; }, limit_of);
   }
 
-  // The largest number of 31 bits of which `holds(sums)` is true, where sums are those of the measures of
-  // candidates for which `counts(i, number)` is, and it is true of all smaller numbers. Three bits at a time.
+  // The largest 31-bit number for which `holds(number, sum)` is true, where sum adds measure(i) over the
+  // candidates with `counts(i, number)`. It must hold for all smaller numbers. Three bits per pass.
   template <class Measure, class Counts, class Holds>
   __device__ std::uint32_t largest(const Measure& measure, const Counts& counts, const Holds& holds) {
     constexpr int digits = 7;
@@ -268,7 +268,7 @@ class Draw {
     return bits;
   }
 
-  // Shortens what is kept to the fewest of the heaviest whose measures reach the target.
+  // Shortens the kept prefix to the fewest heaviest candidates whose measures reach the target.
   template <class Measure>
   __device__ void keep(const Measure& measure, Mass target) {
     const std::uint32_t bits = largest(
@@ -282,7 +282,7 @@ class Draw {
     kept_.index = last.index >= 0 ? last.index : all_;
   }
 
-  // The fewest of those nearest to the entropy.
+  // Keeps the fewest candidates nearest to the entropy.
   __device__ void keep_typical() {
     const auto weight = [&](int i) { return mass_of(weight_at(i)); };
     const Mass mass = sum_of(weight);
@@ -314,7 +314,7 @@ class Draw {
   RowCluster& cluster_;
   const Candidate top_;
   const float scale_, one_;
-  int size_ = 0, ahead_ = 0, all_ = 0;  // candidates of this block, of those before it, of all
+  int size_ = 0, ahead_ = 0, all_ = 0;  // candidates of this block, of earlier blocks, of all blocks
   Mass total_ = 0;
   Kept kept_;
 };
