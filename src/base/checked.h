@@ -40,9 +40,8 @@ constexpr std::optional<std::uint64_t> elements(std::span<const std::int64_t> sh
   return count;
 }
 
-// elements() of a shape out of a file. nullopt also when a product of some of the dimensions would not fit 63
-// bits, even if a zero among them makes the whole product small: whoever uses the shape may multiply any of
-// them.
+// elements() for a shape from a file. nullopt also if the product of the non-zero dimensions exceeds 63 bits,
+// because code that uses the shape may multiply any of them.
 constexpr std::optional<std::uint64_t> sound_elements(std::span<const std::int64_t> shape) {
   std::uint64_t largest = 1;
   for (const std::int64_t size : shape) {

@@ -1,5 +1,5 @@
-// A model on disk: its hyperparameters and its tensors. Two implementations: safetensors.cpp and gguf.cpp.
-// Files are untrusted: whatever they claim is checked before it is used or allocated for.
+// A model on disk: its hyperparameters and its tensors. Two implementations: gguf/ and safetensors/. Files
+// are untrusted: every count and size is checked before it is used or memory is allocated for it.
 #pragma once
 
 #include <optional>
@@ -21,8 +21,7 @@ class Checkpoint {
   virtual Container container() const = 0;
   virtual std::string_view architecture() const = 0;  // "qwen3", "gpt_oss" or GGUF's own "gpt-oss"
   virtual const Config& config() const = 0;
-  // nullopt when there is no such tensor. Error{unsupported} when it exists in a type that cannot be a
-  // weight.
+  // nullopt if there is no such tensor. Error{unsupported} if its type cannot be a weight.
   virtual std::optional<StoredTensor> find(std::string_view name) const = 0;
   virtual std::vector<std::string> names() const = 0;  // sorted
 };

@@ -12,7 +12,7 @@
 namespace inferno {
 namespace {
 
-constexpr std::size_t shown_elements = 4;
+constexpr std::size_t max_shown_elements = 4;
 
 std::string shown(bool value) {
   return value ? "true" : "false";
@@ -27,10 +27,10 @@ std::string shown(const std::string& value) {
 template <class T>
 std::string shown(const std::vector<T>& values) {
   std::string text;
-  for (std::size_t i = 0; i < values.size() && i < shown_elements; ++i) {
+  for (std::size_t i = 0; i < values.size() && i < max_shown_elements; ++i) {
     text += (i == 0 ? "" : ", ") + shown(values[i]);
   }
-  return fmt::format("[{}{}]", text, values.size() > shown_elements ? ", ..." : "");
+  return fmt::format("[{}{}]", text, values.size() > max_shown_elements ? ", ..." : "");
 }
 
 }  // namespace
@@ -48,8 +48,7 @@ bool Config::has(std::string_view key) const {
 
 const Config::Value* Config::find(std::string_view key) const {
   if (others_.contains(key)) {
-    fail(ErrorKind::corrupt,
-         fmt::format("{}: {} is a list of a kind that no model has there", origin_, quote(key)));
+    fail(ErrorKind::corrupt, fmt::format("{}: {} is a list of an unsupported type", origin_, quote(key)));
   }
   const auto found = values_.find(key);
   if (found == values_.end()) return nullptr;
@@ -71,19 +70,19 @@ void Config::refuse(std::string_view key, std::string_view expected, const Value
        fmt::format("{}: expected {} for {}, found {}", origin_, expected, quote(key), text));
 }
 
-int Config::whole(std::string_view key, const Value& value, int least) const {
+int Config::whole(std::string_view key, const Value& value, int min) const {
   const auto* number = std::get_if<double>(&value);
-  constexpr int most = std::numeric_limits<int>::max();
-  if (number == nullptr || !(*number >= least && *number <= most) || std::trunc(*number) != *number) {
-    refuse(key, fmt::format("a whole number from {} to {}", least, most), value);
+  constexpr int max = std::numeric_limits<int>::max();
+  if (number == nullptr || !(*number >= min && *number <= max) || std::trunc(*number) != *number) {
+    refuse(key, fmt::format("a whole number from {} to {}", min, max), value);
   }
   return static_cast<int>(*number);
 }
 
 float Config::finite(std::string_view key, const Value& value) const {
   const auto* number = std::get_if<double>(&value);
-  constexpr double most = std::numeric_limits<float>::max();
-  if (number == nullptr || !(std::abs(*number) <= most)) refuse(key, "a finite number", value);
+  constexpr double max = std::numeric_limits<float>::max();
+  if (number == nullptr || !(std::abs(*number) <= max)) refuse(key, "a finite number", value);
   return static_cast<float>(*number);
 }
 
@@ -143,7 +142,7 @@ std::string Config::text(std::string_view key, std::string otherwise) const {
 std::vector<std::string> Config::texts(std::string_view key) const {
   const Value* value = find(key);
   if (value == nullptr) return {};
-  // An empty list has no kind of its own and is kept as a list of numbers.
+  // An empty list has no element type and is stored as a list of numbers.
   if (const auto* none = std::get_if<std::vector<double>>(value); none != nullptr && none->empty()) return {};
   const auto* texts = std::get_if<std::vector<std::string>>(value);
   if (texts == nullptr) refuse(key, "a list of strings", *value);

@@ -16,17 +16,18 @@ namespace inferno {
 namespace {
 
 constexpr std::uint64_t max_file = 16u << 20;
-constexpr int deepest = 32;
-// Flattening repeats a key for each value beneath it, so both factors of the product need a bound.
+constexpr int max_depth = 32;
+// Flattening repeats the key of an object for each of its values, so the number of values and the length of a
+// path both need a limit.
 constexpr std::size_t max_values = 65536;
-constexpr std::size_t longest_path = 512;
+constexpr std::size_t max_path_bytes = 512;
 
-// A list while it is being read. It has a kind only as long as all its elements share one.
+// A list being read. `other` is set if its elements are not all numbers or all strings.
 struct OpenList {
   std::vector<double> numbers;
   std::vector<std::string> texts;
   bool other = false;
-  int depth = 0;  // of lists and objects inside it
+  int depth = 0;  // number of open lists and objects inside the list
 
   void add(JsonScalar&& value) {
     if (auto* text = std::get_if<std::string>(&value); text != nullptr && numbers.empty()) {
@@ -59,9 +60,9 @@ class Flattener final : public JsonEvents {
     path_.resize(parents_.back());
     if (!path_.empty()) path_ += '.';
     path_ += name;
-    if (path_.size() > longest_path) {
+    if (path_.size() > max_path_bytes) {
       fail(ErrorKind::corrupt, fmt::format("{}: expected names of at most {} bytes, found {}", origin_,
-                                           longest_path, quote(path_)));
+                                           max_path_bytes, quote(path_)));
     }
     if (!seen_.insert(path_).second) {
       fail(ErrorKind::corrupt, fmt::format("{}: {} is given twice", origin_, quote(path_)));
@@ -132,8 +133,8 @@ class Flattener final : public JsonEvents {
   }
 
   std::string_view origin_;
-  std::string path_;                  // of the value that comes next
-  std::vector<std::size_t> parents_;  // lengths of path_ at each open object
+  std::string path_;                  // of the next value
+  std::vector<std::size_t> parents_;  // length of path_ at each open object
   std::optional<OpenList> list_;      // the outermost list being read
   std::set<std::string> seen_;
 };
@@ -141,7 +142,7 @@ class Flattener final : public JsonEvents {
 constexpr std::string_view newer = "rope_parameters.";
 constexpr std::string_view older = "rope_scaling.";
 
-// Where the newer object's `field` belongs.
+// The older name of a field of "rope_parameters".
 std::string older_name(std::string_view field) {
   if (field == "rope_theta" || field == "partial_rotary_factor") return std::string(field);
   if (field == "type") return "rope_scaling.rope_type";
@@ -166,25 +167,24 @@ std::vector<std::string> keys_under(const Config::Values& values, std::string_vi
   return keys;
 }
 
-bool is_per_layer_kind(std::string_view field) {
+bool is_per_layer_type(std::string_view field) {
   return field.find('.') != std::string_view::npos;
 }
 
-// Rotary positions changed their place in config.json several times; architectures see one of them. Moves
-// what newer files say under "rope_parameters", or inside "rope_scaling", to its older names: "rope_theta",
-// "partial_rotary_factor" and "rope_scaling.*", whose kind is "rope_scaling.rope_type" and is absent when
-// there is no scaling. Parameters given per kind of layer stay unread under their own names. Error{corrupt}
-// when two places disagree.
+// The RoPE parameters have had several places in config.json; architectures read only the oldest. Moves the
+// fields of the newer "rope_parameters", and of "rope_scaling", to "rope_theta", "partial_rotary_factor" and
+// "rope_scaling.*", with the type in "rope_scaling.rope_type", which is absent without scaling. Parameters
+// per layer type keep their names and stay unread. Error{corrupt} if two places disagree.
 void use_older_rope_names(Config::Values& values, std::vector<std::string>& others, std::string_view origin) {
   for (const std::string_view prefix : {newer, older}) {
     for (const std::string& key : keys_under(values, prefix)) {
       const std::string_view field = std::string_view(key).substr(prefix.size());
-      if (!is_per_layer_kind(field)) move(values, key, older_name(field), origin);
+      if (!is_per_layer_type(field)) move(values, key, older_name(field), origin);
     }
   }
   for (std::string& key : others) {
     const std::string_view field = std::string_view(key).substr(std::min(newer.size(), key.size()));
-    if (key.starts_with(newer) && !is_per_layer_kind(field)) key = std::string(older) + std::string(field);
+    if (key.starts_with(newer) && !is_per_layer_type(field)) key = std::string(older) + std::string(field);
   }
   const auto kind = values.find("rope_scaling.rope_type");
   if (kind == values.end() || kind->second != Config::Value(std::string("default"))) return;
@@ -201,7 +201,7 @@ Config parse_config(std::string_view json, std::string origin) {
          fmt::format("{}: expected at most {} bytes, found {}", origin, max_file, json.size()));
   }
   Flattener flattener(origin);
-  parse_json(json, origin, deepest, flattener);
+  parse_json(json, origin, max_depth, flattener);
   use_older_rope_names(flattener.values, flattener.others, origin);
   return Config(std::move(flattener.values), std::move(origin), std::move(flattener.others),
                 std::move(flattener.nulls));

@@ -1,5 +1,5 @@
-// config.json and generation_config.json as a Config. The file is untrusted: its size, depth and number of
-// values are bounded, and a key given twice is refused.
+// Reads config.json and generation_config.json. The files are untrusted: their size, depth and number of
+// values are bounded, and a repeated key is refused.
 #pragma once
 
 #include <filesystem>
@@ -10,10 +10,10 @@
 
 namespace inferno {
 
-// Error{corrupt} naming `origin` when the text is not a JSON object that a Config can hold.
+// Error{corrupt} naming `origin` if the text is not a valid JSON object within these bounds.
 Config parse_config(std::string_view json, std::string origin);
 
-// Error{not_found} when there is no such file.
+// Error{not_found} if the file does not exist.
 Config read_config(const std::filesystem::path& path);
 
 }  // namespace inferno

@@ -37,7 +37,7 @@ TEST(ConfigJson, TreatsNullAsAbsent) {
   EXPECT_THAT(c.unread(), ElementsAre("n"));
 }
 
-TEST(ConfigJson, KeepsListsOfOneKindAndRemembersTheOthers) {
+TEST(ConfigJson, KeepsListsOfOneTypeAndReportsTheOthers) {
   const Config c = parse(R"({"numbers": [1, 2.5, -3], "texts": ["a", "b"], "none": [],
                              "mixed": [1, "a"], "flags": [true], "objects": [{"x": 1}], "nested": [[1], [2]]})");
   EXPECT_THAT(c.numbers("numbers"), ElementsAre(1.0f, 2.5f, -3.0f));
@@ -46,26 +46,26 @@ TEST(ConfigJson, KeepsListsOfOneKindAndRemembersTheOthers) {
   EXPECT_THAT(c.unread(), ElementsAre("flags", "mixed", "nested", "objects"));
 }
 
-TEST(ConfigJson, GoesOnAfterAListOfObjects) {
+TEST(ConfigJson, ContinuesAfterAListOfObjects) {
   const Config c = parse(R"({"a": {"objects": [{"x": [{"y": 1}]}], "after": 2}, "b": 3})");
   EXPECT_EQ(c.integer("a.after"), 2);
   EXPECT_EQ(c.integer("b"), 3);
 }
 
-TEST(ConfigJson, RefusesWhatIsNotAnObject) {
+TEST(ConfigJson, RefusesNonObjects) {
   for (const char* text : {"[]", "3", "\"x\"", "null", "true", "[{\"a\": 1}]"}) {
     EXPECT_THAT(refusal(text), HasSubstr("object")) << text;
   }
 }
 
-TEST(ConfigJson, RefusesWhatIsNotJson) {
+TEST(ConfigJson, RefusesInvalidJson) {
   for (const char* text : {"", "{", "{\"a\": }", "{\"a\": 1} x", "{'a': 1}", "{\"a\": NaN}", "{\"a\": 1e999}",
                            "{\"a\": 01}", "{\"\xFF\": 1}", "{\"a\": \"\x01\"}", "{\"a\": 1,}"}) {
     EXPECT_THAT(refusal(text), HasSubstr("not valid JSON")) << text;
   }
 }
 
-TEST(ConfigJson, RefusesWhatFollowsAZeroByte) {
+TEST(ConfigJson, RefusesAZeroByte) {
   EXPECT_THAT(refusal(std::string_view("{}\0{\"a\": 1}", 11)), HasSubstr("byte 2, which is zero"));
 }
 
@@ -85,7 +85,7 @@ TEST(ConfigJson, SurvivesAHundredThousandLevels) {
               HasSubstr("nesting"));
 }
 
-TEST(ConfigJson, BoundsWhatFlatteningCanCost) {
+TEST(ConfigJson, LimitsTheCostOfFlattening) {
   EXPECT_THAT(refusal(R"({")" + std::string(10000, 'k') + R"(": 1})"), HasSubstr("at most 512 bytes"));
   std::string many = "{";
   for (int i = 0; i < 70000; ++i) many += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":0";
@@ -104,7 +104,7 @@ TEST(ConfigJson, ReadsRopeParametersUnderTheirOlderNames) {
   EXPECT_THAT(c.unread(), IsEmpty());
 }
 
-TEST(ConfigJson, TakesEitherNameForTheKindOfScaling) {
+TEST(ConfigJson, AcceptsBothNamesOfTheScalingType) {
   EXPECT_EQ(parse(R"({"rope_scaling": {"type": "linear", "factor": 2}})").text("rope_scaling.rope_type", ""),
             "linear");
   EXPECT_EQ(
@@ -114,7 +114,7 @@ TEST(ConfigJson, TakesEitherNameForTheKindOfScaling) {
               HasSubstr("contradict"));
 }
 
-TEST(ConfigJson, TakesTheDefaultKindForNone) {
+TEST(ConfigJson, TreatsTheDefaultTypeAsNoScaling) {
   const Config c = parse(R"({"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0,
                              "original_max_position_embeddings": 4096}})");
   EXPECT_FALSE(c.has("rope_scaling.rope_type"));
@@ -128,7 +128,7 @@ TEST(ConfigJson, AcceptsThetaTwiceOnlyWhenBothAgree) {
   EXPECT_THAT(refusal(R"({"rope_theta": 5, "rope_parameters": {"rope_theta": 6}})"), HasSubstr("contradict"));
 }
 
-TEST(ConfigJson, LeavesParametersPerKindOfLayerUnread) {
+TEST(ConfigJson, LeavesParametersPerLayerTypeUnread) {
   const Config c =
       parse(R"({"rope_parameters": {"full_attention": {"rope_theta": 1e6, "rope_type": "default"},
                              "sliding_attention": {"rope_theta": 1e4, "odd": [1, "a"]}}})");

@@ -29,7 +29,7 @@ Config sample() {
                 "dir/config.json", {"objects"});
 }
 
-TEST(Config, GivesValuesOfTheirKind) {
+TEST(Config, ReturnsTypedValues) {
   const Config c = sample();
   EXPECT_EQ(c.integer("heads"), 32);
   EXPECT_EQ(c.integer("zero"), 0);
@@ -55,7 +55,7 @@ TEST(Config, FallsBackOnlyWhenAKeyIsAbsent) {
   EXPECT_EQ(caught_error([&] { c.flag("heads", true); }).kind(), ErrorKind::corrupt);
 }
 
-TEST(Config, AnEmptyListFitsBothKinds) {
+TEST(Config, AnEmptyListHasBothTypes) {
   const Config c = sample();
   EXPECT_THAT(c.texts("nothing"), IsEmpty());
   EXPECT_THAT(c.numbers("nothing"), IsEmpty());
@@ -84,7 +84,7 @@ TEST(Config, NamesAMissingKey) {
   EXPECT_THAT(error.what(), HasSubstr("\"hidden_size\", which is missing"));
 }
 
-TEST(Config, ListsWhatNobodyRead) {
+TEST(Config, ListsUnreadKeys) {
   const Config c = sample();
   for (const char* key : {"zero", "half", "negative", "huge", "endless", "tied", "act", "nothing"})
     c.ignore(key);
@@ -93,7 +93,7 @@ TEST(Config, ListsWhatNobodyRead) {
   EXPECT_THAT(c.unread(), ElementsAre("factors", "objects"));
 }
 
-TEST(Config, KnowsOfListsThatItCannotGive) {
+TEST(Config, ReportsListsOfOtherTypes) {
   const Config c = sample();
   EXPECT_TRUE(c.has("objects"));
   EXPECT_EQ(caught_error([&] { c.texts("objects"); }).kind(), ErrorKind::corrupt);

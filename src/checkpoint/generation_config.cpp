@@ -16,14 +16,14 @@ namespace {
   fail(ErrorKind::corrupt, fmt::format("{}: expected {} for \"{}\"", values.origin(), expected, key));
 }
 
-// nullopt for -1 too, which older files write for "none".
+// nullopt also for -1, which older files use for "none".
 std::optional<TokenId> token(const Config& values, std::string_view key, double id) {
-  constexpr TokenId most = std::numeric_limits<TokenId>::max();
-  if (!(id >= -1 && id <= most) || std::trunc(id) != id) refuse(values, key, "token ids");
+  constexpr TokenId max = std::numeric_limits<TokenId>::max();
+  if (!(id >= -1 && id <= max) || std::trunc(id) != id) refuse(values, key, "token ids");
   return id < 0 ? std::nullopt : std::optional(static_cast<TokenId>(id));
 }
 
-// Null when the value is of another kind.
+// nullptr if the value has another type.
 template <class T>
 const T* value_as(const Config& values, std::string_view key) {
   const auto found = values.values().find(key);
@@ -52,47 +52,47 @@ std::vector<TokenId> tokens(const Config& values, std::string_view key) {
   return result;
 }
 
-std::optional<float> number(const Config& values, std::string_view key, float least, float most) {
+std::optional<float> number(const Config& values, std::string_view key, float min, float max) {
   if (!values.has(key)) return std::nullopt;
   const float value = values.number(key);
-  if (value < least || value > most) refuse(values, key, fmt::format("a number from {} to {}", least, most));
+  if (value < min || value > max) refuse(values, key, fmt::format("a number from {} to {}", min, max));
   return value;
 }
 
 std::optional<int> top_k(const Config& values) {
   if (!values.has("top_k")) return std::nullopt;
-  // Some write -1 for "off".
+  // Some files use -1 for "off".
   const auto* value = value_as<double>(values, "top_k");
   if (value == nullptr || *value != -1.0) return values.integer("top_k");
   values.ignore("top_k");
   return 0;
 }
 
-bool is_there(const std::filesystem::path& path) {
-  std::error_code ignored;  // a file that cannot be looked at fails when it is opened, with a better message
+bool exists(const std::filesystem::path& path) {
+  std::error_code ignored;  // an unreadable file fails when it is opened, with a better message
   return std::filesystem::exists(path, ignored);
 }
 
 }  // namespace
 
 GenerationConfig generation_config(const Config& values) {
-  constexpr float largest = std::numeric_limits<float>::max();
-  constexpr float smallest = std::numeric_limits<float>::min();
+  constexpr float max = std::numeric_limits<float>::max();
+  constexpr float min = std::numeric_limits<float>::min();
   return {.eos = tokens(values, "eos_token_id"),
           .bos = one_token(values, "bos_token_id"),
           .pad = one_token(values, "pad_token_id"),
-          .temperature = number(values, "temperature", 0.0f, largest),
+          .temperature = number(values, "temperature", 0.0f, max),
           .top_k = top_k(values),
           .top_p = number(values, "top_p", 0.0f, 1.0f),
-          .repetition_penalty = number(values, "repetition_penalty", smallest, largest)};
+          .repetition_penalty = number(values, "repetition_penalty", min, max)};
 }
 
 GenerationConfig read_generation_config(const std::filesystem::path& directory) {
   GenerationConfig result;
-  if (const auto path = directory / "generation_config.json"; is_there(path)) {
+  if (const auto path = directory / "generation_config.json"; exists(path)) {
     result = generation_config(read_config(path));
   }
-  if (const auto path = directory / "config.json"; is_there(path)) {
+  if (const auto path = directory / "config.json"; exists(path)) {
     const GenerationConfig fallback = generation_config(read_config(path));
     if (result.eos.empty()) result.eos = fallback.eos;
     if (!result.bos) result.bos = fallback.bos;

@@ -1,4 +1,4 @@
-// How the makers of a model want it sampled and which tokens end its text.
+// The sampling parameters that a model's authors recommend, and the tokens that end its text.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 namespace inferno {
 
 struct GenerationConfig {
-  std::vector<TokenId> eos;  // any of them ends the text; empty when the file names none
+  std::vector<TokenId> eos;  // any of these tokens ends the text; may be empty
   std::optional<TokenId> bos, pad;
   std::optional<float> temperature;  // 0 means greedy
   std::optional<int> top_k;          // 0 means off
@@ -19,12 +19,12 @@ struct GenerationConfig {
   std::optional<float> repetition_penalty;
 };
 
-// From generation_config.json's values, or from config.json's, which older models use for the token ids.
-// Error{corrupt} naming the key when a value is of the wrong kind or outside its range.
+// From generation_config.json, or from config.json, which has the token ids of older models. Error{corrupt}
+// naming the key if a value has the wrong type or is outside its range.
 GenerationConfig generation_config(const Config& values);
 
-// A model directory's generation_config.json; what it does not say about tokens comes from config.json.
-// Neither file is required.
+// Reads generation_config.json of a model directory, and missing token ids from config.json. Neither file is
+// required.
 GenerationConfig read_generation_config(const std::filesystem::path& directory);
 
 }  // namespace inferno

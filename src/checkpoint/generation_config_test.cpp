@@ -18,7 +18,7 @@ GenerationConfig parse(std::string_view json) {
   return generation_config(parse_config(json, "generation_config.json"));
 }
 
-TEST(GenerationConfig, ReadsWhatTheMakersWant) {
+TEST(GenerationConfig, ReadsAllValues) {
   const GenerationConfig g = parse(R"({"eos_token_id": [200002, 199999], "bos_token_id": 1, "pad_token_id": 0,
     "temperature": 0.6, "top_k": 20, "top_p": 0.95, "repetition_penalty": 1.05, "do_sample": true})");
   EXPECT_THAT(g.eos, ElementsAre(200002, 199999));
@@ -36,7 +36,7 @@ TEST(GenerationConfig, AcceptsOneEosTokenAndNothingElse) {
   EXPECT_FALSE(g.bos || g.pad || g.temperature || g.top_k || g.top_p || g.repetition_penalty);
 }
 
-TEST(GenerationConfig, TakesMinusOneForNone) {
+TEST(GenerationConfig, TreatsMinusOneAsNone) {
   const GenerationConfig g =
       parse(R"({"eos_token_id": [-1, 7], "bos_token_id": -1, "pad_token_id": -1, "top_k": -1})");
   EXPECT_THAT(g.eos, ElementsAre(7));
@@ -58,7 +58,7 @@ TEST(GenerationConfig, RefusesValuesOutsideTheirRange) {
   }
 }
 
-TEST(GenerationConfig, TakesTokensFromConfigJsonWhenItsOwnFileIsSilent) {
+TEST(GenerationConfig, FallsBackToTheTokensInConfigJson) {
   const TemporaryDirectory directory;
   EXPECT_THAT(read_generation_config(directory.path()).eos, IsEmpty());
   directory.write("config.json", R"({"eos_token_id": 2, "bos_token_id": 1, "temperature": 3.0})");

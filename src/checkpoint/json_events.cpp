@@ -77,7 +77,7 @@ class Adapter final : public nlohmann::json_sax<nlohmann::json> {
 }  // namespace
 
 void parse_json(std::string_view text, std::string_view origin, int max_depth, JsonEvents& events) {
-  // The parser takes a zero byte for the end of its input, whatever follows.
+  // The parser treats a zero byte as the end of its input.
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
     fail(ErrorKind::corrupt, fmt::format("{}: not valid JSON at byte {}, which is zero", origin, zero));
   }

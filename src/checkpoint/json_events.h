@@ -1,5 +1,5 @@
-// JSON as a stream of events, so that no document can cost more than the reader keeps of it: nesting is
-// bounded, nothing recurses, and no tree is built.
+// JSON as a stream of events, for untrusted documents: nesting is bounded, there is no recursion, and no tree
+// is built, so memory is limited to what the reader keeps.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace inferno {
 
-// Whole numbers from 0 to 2^64 - 1 arrive as integers, all others as double.
+// Whole numbers from 0 to 2^64 - 1 are integers, all others are double.
 using JsonScalar = std::variant<std::nullptr_t, bool, std::uint64_t, double, std::string>;
 
-// What a reader overrides; calls come in document order. A reader may throw.
+// Overridden by readers; called in document order. A reader may throw.
 class JsonEvents {
  public:
   virtual ~JsonEvents() = default;
@@ -24,7 +24,7 @@ class JsonEvents {
   virtual void scalar(JsonScalar value) = 0;
 };
 
-// Error{corrupt} naming `origin` and the place when the text is not one JSON value or nests deeper than
+// Error{corrupt} naming `origin` and the position if the text is not one JSON value or is nested deeper than
 // `max_depth`.
 void parse_json(std::string_view text, std::string_view origin, int max_depth, JsonEvents& events);
 

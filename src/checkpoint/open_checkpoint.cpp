@@ -23,14 +23,13 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, ignored);
 }
 
-// Names of .gguf files that can be opened by themselves: later parts of a split model are left out.
+// Names of .gguf files that can be opened by themselves, without the later parts of split models.
 std::vector<std::string> gguf_files(const fs::path& directory) {
   std::error_code problem;
   std::vector<std::string> names;
   for (fs::directory_iterator at(directory, problem), end; !problem && at != end; at.increment(problem)) {
     const std::string name = at->path().filename().string();
     const auto split = parse_gguf_split_name(name);
-    // An image encoder that comes along is no language model.
     const bool projector = name.starts_with("mmproj");
     if (name.ends_with(".gguf") && !projector && (!split || split->number == 1)) names.push_back(name);
   }
@@ -47,7 +46,7 @@ std::unique_ptr<Checkpoint> open_directory(const fs::path& directory) {
     std::string list;
     for (const std::string& name : ggufs) list += (list.empty() ? "" : ", ") + quote(name);
     fail(ErrorKind::invalid_request,
-         fmt::format("{}: holds more than one model: {}{}", directory.string(), list,
+         fmt::format("{}: contains more than one model: {}{}", directory.string(), list,
                      has_safetensors(directory) ? " and safetensors" : ""),
          {.why = {}, .next = "name the file"});
   }
@@ -57,18 +56,17 @@ std::unique_ptr<Checkpoint> open_directory(const fs::path& directory) {
        {.why = {}, .next = "give a directory with config.json and .safetensors files, or a .gguf file"});
 }
 
-// A shard or the only file of a directory stands for the whole of it.
+// A shard, or the only file of a directory, opens the whole directory.
 std::unique_ptr<Checkpoint> open_directory_of(const fs::path& file) {
   const fs::path directory = file.has_parent_path() ? file.parent_path() : fs::path(".");
   if (!is_file(directory / "config.json")) {
     fail(ErrorKind::not_found, fmt::format("{}: expected config.json beside it, found none", file.string()),
          {.why = "safetensors hold only weights; config.json says what they mean",
-          .next = "put it into the directory of its model"});
+          .next = "put the file into the directory of its model"});
   }
   const std::vector<std::string> used = list_safetensors(directory).names;
   if (std::find(used.begin(), used.end(), file.filename().string()) == used.end()) {
-    fail(ErrorKind::invalid_request,
-         fmt::format("{}: is not part of the model in its directory", file.string()),
+    fail(ErrorKind::invalid_request, fmt::format("{}: not part of the model in its directory", file.string()),
          {.why = {}, .next = "open the directory " + directory.string()});
   }
   return open_safetensors(directory);
@@ -90,20 +88,19 @@ std::unique_ptr<Checkpoint> open_checkpoint(const fs::path& path) {
   std::error_code problem;
   const fs::file_status status = fs::status(path, problem);
   if (status.type() == fs::file_type::not_found) {
-    fail(ErrorKind::not_found, fmt::format("{}: there is no such file or directory", path.string()));
+    fail(ErrorKind::not_found, fmt::format("{}: no such file or directory", path.string()));
   }
-  if (problem)
-    fail(ErrorKind::io, fmt::format("{}: cannot look at it: {}", path.string(), problem.message()));
+  if (problem) fail(ErrorKind::io, fmt::format("{}: cannot be read: {}", path.string(), problem.message()));
   if (fs::is_directory(status)) return open_directory(path);
   const std::string extension = path.extension().string();
-  const bool is_special = !is_file(path);  // a pipe or a device: opening it says what is wrong
+  const bool is_special = !is_file(path);  // a pipe or a device: opening it fails with the reason
   if (extension == ".gguf" || is_special || is_gguf_file(path)) return open_gguf(path);
   if (extension == ".safetensors") return open_directory_of(path);
   if (extension == ".bin" || extension == ".pth" || extension == ".pt") {
     fail(ErrorKind::unsupported,
          fmt::format("{}: expected .safetensors or .gguf, found a pickle file", path.string()),
          {.why = "pickle files run code when loaded; Inferno never reads them",
-          .next = "take a repository or revision with .safetensors files, or a GGUF file of this model"});
+          .next = "use a repository or revision with .safetensors files, or a GGUF file of this model"});
   }
   fail(ErrorKind::unsupported,
        fmt::format("{}: expected a model directory, a .gguf file or a .safetensors file", path.string()));

@@ -8,7 +8,7 @@
 
 namespace inferno {
 
-// A file that is named .gguf or begins as one does: some stores name files by their hash.
+// Whether a file is named .gguf or has the magic number of GGUF: some stores name files by their hash.
 bool is_gguf_file(const std::filesystem::path& path);
 
 // A model directory (config.json + safetensors, or one .gguf), a single .gguf, or the first file of a split

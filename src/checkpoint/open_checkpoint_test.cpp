@@ -60,12 +60,12 @@ TEST_F(OpenCheckpoint, OpensADirectoryWithOneSplitModel) {
   EXPECT_EQ(container(""), Container::gguf);
 }
 
-TEST_F(OpenCheckpoint, KnowsAGgufFileUnderAnyName) {
+TEST_F(OpenCheckpoint, RecognizesAGgufFileWithAnyName) {
   tiny_llama_gguf().write(directory.path() / "sha256-0123");
   EXPECT_EQ(container("sha256-0123"), Container::gguf);
 }
 
-TEST_F(OpenCheckpoint, AsksWhichWhenThereAreSeveral) {
+TEST_F(OpenCheckpoint, RefusesADirectoryWithSeveralModels) {
   tiny_llama_gguf().write(directory.path() / "a.gguf");
   tiny_llama_gguf().write(directory.path() / "b.gguf");
   EXPECT_EQ(refusal("").kind(), ErrorKind::invalid_request);
@@ -75,7 +75,7 @@ TEST_F(OpenCheckpoint, AsksWhichWhenThereAreSeveral) {
   EXPECT_THAT(refusal("").what(), HasSubstr("\"a.gguf\" and safetensors"));
 }
 
-TEST_F(OpenCheckpoint, ExplainsWhatItCannotOpen) {
+TEST_F(OpenCheckpoint, ExplainsRefusals) {
   EXPECT_EQ(refusal("absent").kind(), ErrorKind::not_found);
   EXPECT_EQ(refusal("").kind(), ErrorKind::not_found);
   directory.write("model.bin", "pickle");

@@ -74,14 +74,14 @@ std::string models_url(const HubSettings& settings, const std::string& id) {
 }
 
 [[noreturn]] void fail_not_a_hub(const HubSettings& settings, const std::string& what) {
-  fail(ErrorKind::network, fmt::format("{}: does not answer as a hub does: {}", settings.endpoint, what),
-       {.why = "a proxy or the page of a network's login may have answered instead",
+  fail(ErrorKind::network, fmt::format("{}: unexpected response: {}", settings.endpoint, what),
+       {.why = "a proxy or a network's login page may have answered instead",
         .next = "check HF_ENDPOINT and the network, then run again"});
 }
 
 Json parsed(const Response& response, const HubSettings& settings, const char* what) {
   auto json = parse_json(response.body);
-  if (!json) fail_not_a_hub(settings, fmt::format("{} is no JSON", what));
+  if (!json) fail_not_a_hub(settings, fmt::format("{} is not JSON", what));
   return std::move(*json);
 }
 
@@ -106,13 +106,12 @@ HubFile file_of(const Json& entry, const HubSettings& settings) {
                   .size = size.value_or(0),
                   .git_oid = blob_name(text_field(entry, "oid")),
                   .sha256 = {}};
-  if (file.path.empty()) fail_not_a_hub(settings, "a file in its list has no name");
-  if (!size) fail_not_a_hub(settings, fmt::format("it does not say how large {} is", quote(file.path)));
+  if (file.path.empty()) fail_not_a_hub(settings, "a file without a name");
+  if (!size) fail_not_a_hub(settings, fmt::format("no size for {}", quote(file.path)));
   if (file.git_oid.size() != 40) file.git_oid.clear();
   if (large.is_object()) {
     file.sha256 = blob_name(text_field(large, "oid"));
-    if (file.sha256.size() != 64)
-      fail_not_a_hub(settings, fmt::format("it does not say what {} hashes to", quote(file.path)));
+    if (file.sha256.size() != 64) fail_not_a_hub(settings, fmt::format("no hash for {}", quote(file.path)));
   }
   return file;
 }
@@ -163,8 +162,8 @@ std::string search_url(const HubSettings& settings, const SearchQuery& query) {
   return url;
 }
 
-std::string gate_of(const Json& model) {
-  return text_field(model, "gated");  // false is no text
+std::string gated_field(const Json& model) {
+  return text_field(model, "gated");  // the string "auto" or "manual", or false
 }
 
 std::int64_t small_count(const Json& object, const char* name) {
@@ -179,7 +178,7 @@ FoundOnHub found_of(const Json& model) {
   found.last_modified = text_field(model, "lastModified");
   found.pipeline = text_field(model, "pipeline_tag");
   found.library = text_field(model, "library_name");
-  found.gated = gate_of(model);
+  found.gated = gated_field(model);
   found.tags = text_list(field(model, "tags"));
   if (found.id.empty()) found.id = text_field(model, "modelId");
   if (const Json& siblings = field(model, "siblings"); siblings.is_array()) {
@@ -236,8 +235,8 @@ struct Refusal {
     return message.empty() ? std::string() : fmt::format("the hub says: {}", message.substr(0, max_quote));
   }
 
-  std::string where_token_came_from() const {
-    if (!settings.token.empty()) return fmt::format("the token of {} was sent", settings.token_said_by);
+  std::string token_origin() const {
+    if (!settings.token.empty()) return fmt::format("the token of {} was sent", settings.token_source);
     if (settings.token_file.empty()) return "no token was sent (HF_TOKEN is not set)";
     return fmt::format("no token was sent (none in HF_TOKEN or {})", settings.token_file.string());
   }
@@ -249,8 +248,7 @@ struct Refusal {
   fail(ErrorKind::not_found,
        fmt::format("{}: no such model on {} {}", refusal.subject.id, refusal.settings.endpoint,
                    refusal.facts()),
-       {.why = fmt::format("it does not exist, or it is private or gated and {}",
-                           refusal.where_token_came_from()),
+       {.why = fmt::format("it does not exist, or it is private or gated and {}", refusal.token_origin()),
         .next =
             "check the name (inferno search); if it is private or gated: export HF_TOKEN=... and run again"});
 }
@@ -259,18 +257,17 @@ struct Refusal {
   const bool with_token = !refusal.settings.token.empty();
   fail(ErrorKind::network, fmt::format("{} is gated {}", refusal.subject.id, refusal.facts()),
        {.why = with_token
-                   ? fmt::format("{}, and its account has not accepted the licence or is not on the list",
-                                 refusal.where_token_came_from())
-                   : refusal.where_token_came_from(),
+                   ? fmt::format("{}, and its account has not accepted the licence or was not granted access",
+                                 refusal.token_origin())
+                   : refusal.token_origin(),
         .next = with_token ? fmt::format("accept at {} and run again", refusal.page())
                            : fmt::format("accept at {}, then export HF_TOKEN=hf_... and run again",
                                          refusal.page())});
 }
 
 [[noreturn]] void fail_bad_token(const Refusal& refusal) {
-  fail(ErrorKind::network,
-       fmt::format("{}: the hub does not know this token {}", refusal.subject.id, refusal.facts()),
-       {.why = fmt::format("{}; {}", refusal.where_token_came_from(), refusal.quoted()),
+  fail(ErrorKind::network, fmt::format("{}: invalid token {}", refusal.subject.id, refusal.facts()),
+       {.why = fmt::format("{}; {}", refusal.token_origin(), refusal.quoted()),
         .next = fmt::format("make a new one at {}/settings/tokens, or remove it: public models need none",
                             refusal.settings.endpoint)});
 }
@@ -285,10 +282,11 @@ struct Refusal {
                       : "wait five minutes and run again"});
   }
   if (status >= 500) {
-    fail(ErrorKind::network,
-         fmt::format("{}: {} is in trouble {}", refusal.named(), refusal.settings.endpoint, refusal.facts()),
-         {.why = refusal.quoted(),
-          .next = "run the same command again later; models on this machine work meanwhile"});
+    fail(
+        ErrorKind::network,
+        fmt::format("{}: server error at {} {}", refusal.named(), refusal.settings.endpoint, refusal.facts()),
+        {.why = refusal.quoted(),
+         .next = "run the same command again later; models on this machine still work"});
   }
   if (status == 404) {
     fail(ErrorKind::not_found,
@@ -296,7 +294,7 @@ struct Refusal {
          {.why = refusal.quoted(), .next = "check the name, and that HF_ENDPOINT is a hub"});
   }
   fail(ErrorKind::network,
-       fmt::format("{}: {} does not answer as a hub does {}", refusal.named(), refusal.settings.endpoint,
+       fmt::format("{}: unexpected response from {} {}", refusal.named(), refusal.settings.endpoint,
                    refusal.facts()),
        {.why = refusal.quoted(), .next = "check HF_ENDPOINT and the proxy, then run again"});
 }
@@ -340,7 +338,7 @@ HubClient::HubClient(HubSettings settings, IsCancelled is_cancelled)
 HubClient::~HubClient() = default;
 
 Response HubClient::send(const Request& request, const Subject& subject) {
-  require_online(settings_, fmt::format("{}: only the hub knows", subject.id));
+  require_online(settings_, fmt::format("{}: this needs the hub", subject.id));
   Response response = http_->send(request);
   const bool pointed_on = request.method == Method::head && !response.location.empty();
   if ((response.status < 200 || response.status > 299) && !pointed_on)
@@ -352,20 +350,20 @@ ModelInfo HubClient::info(const std::string& id, const std::string& revision) {
   const Subject subject = {.id = id, .revision = revision, .path = {}};
   Request request;
   request.url = models_url(settings_, id) + "/revision/" + percent_encoded(revision, Slash::quoted);
-  require_online(settings_, fmt::format("{}: only the hub knows", id));
+  require_online(settings_, fmt::format("{}: this needs the hub", id));
   const Response response = http_->send(request);
   if (response.status == 404 && response.headers["x-error-code"] == "RevisionNotFound") {
     fail(ErrorKind::not_found, fmt::format("{}: no revision {} (404 RevisionNotFound)", id, revision),
-         {.why = {}, .next = fmt::format("choose one of these: {}", known_revisions(refs(id)))});
+         {.why = {}, .next = fmt::format("choose one of: {}", known_revisions(refs(id)))});
   }
   if (response.status != 200) fail_for_status(response, settings_, subject);
-  const Json json = parsed(response, settings_, "what it says about the model");
+  const Json json = parsed(response, settings_, "the model information");
   ModelInfo info = {.id = text_field(json, "id"),
                     .commit = text_field(json, "sha"),
-                    .gated = gate_of(json),
+                    .gated = gated_field(json),
                     .is_private = flag_field(json, "private"),
                     .is_disabled = flag_field(json, "disabled")};
-  if (!is_commit(info.commit)) fail_not_a_hub(settings_, "it does not say which commit the revision is");
+  if (!is_commit(info.commit)) fail_not_a_hub(settings_, "no commit for the revision");
   if (info.id.empty()) info.id = id;
   return info;
 }
@@ -379,8 +377,8 @@ std::vector<HubFile> HubClient::tree(const std::string& id, const std::string& r
   std::vector<HubFile> files;
   for (int page = 0; page < max_pages; ++page) {
     const Response response = send(request, subject);
-    const Json json = parsed(response, settings_, "its list of files");
-    if (!json.is_array()) fail_not_a_hub(settings_, "its list of files is no list");
+    const Json json = parsed(response, settings_, "the list of files");
+    if (!json.is_array()) fail_not_a_hub(settings_, "the list of files is not an array");
     for (const Json& entry : json) {
       if (text_field(entry, "type") != "directory") files.push_back(file_of(entry, settings_));
     }
@@ -389,17 +387,17 @@ std::vector<HubFile> HubClient::tree(const std::string& id, const std::string& r
     if (next.empty()) return files;
     const auto url = resolve_url(*home, next);
     if (!url || url->origin() != home->origin())
-      fail_not_a_hub(settings_, "the next page of its list is on another host");
+      fail_not_a_hub(settings_, "the next page of files is on another host");
     request.url = url->text;
   }
-  fail_not_a_hub(settings_, fmt::format("a list of files with more than {} pages", max_pages));
+  fail_not_a_hub(settings_, fmt::format("more than {} pages of files", max_pages));
 }
 
 Refs HubClient::refs(const std::string& id) {
   Request request;
   request.url = models_url(settings_, id) + "/refs";
   const Json json =
-      parsed(send(request, {.id = id, .revision = {}, .path = {}}), settings_, "its list of revisions");
+      parsed(send(request, {.id = id, .revision = {}, .path = {}}), settings_, "the list of revisions");
   return {.branches = ref_list(field(json, "branches")),
           .tags = ref_list(field(json, "tags")),
           .converts = ref_list(field(json, "converts"))};
@@ -423,7 +421,7 @@ RemoteFile HubClient::head(const std::string& id, const std::string& revision, c
                      .etag = blob_name(told["x-linked-etag"].empty() ? told["etag"] : told["x-linked-etag"]),
                      .size = size_in(response),
                      .url = response.location.empty() ? response.url : response.location};
-  if (!is_commit(file.commit)) fail_not_a_hub(settings_, "a file without X-Repo-Commit");
+  if (!is_commit(file.commit)) fail_not_a_hub(settings_, "a file without an X-Repo-Commit header");
   return file;
 }
 
@@ -435,8 +433,7 @@ std::string HubClient::read(const std::string& id, const std::string& revision, 
   request.headers = {"Accept-Encoding: identity",
                      fmt::format("Range: bytes={}-{}", offset, offset + count - 1)};
   std::string bytes;
-  // A server that ignores the range sends the file from its beginning; what comes before and after is not
-  // kept.
+  // A server that ignores the range sends the file from its first byte; bytes outside the range are dropped.
   std::uint64_t at = 0;
   bool is_first = true;
   request.sink = [&](const Response& head, std::span<const std::byte> some) {
@@ -448,8 +445,8 @@ std::string HubClient::read(const std::string& id, const std::string& revision, 
     at += some.size();
     return bytes.size() < count;
   };
-  require_online(settings_, fmt::format("{}: only the hub knows", id));
-  const Outcome outcome = http_->attempt_patiently(request, [&] {
+  require_online(settings_, fmt::format("{}: this needs the hub", id));
+  const Outcome outcome = http_->attempt_with_retries(request, [&] {
     bytes.clear();
     is_first = true;
   });
@@ -464,8 +461,8 @@ std::vector<FoundOnHub> HubClient::search(const SearchQuery& query) {
   Request request;
   request.url = search_url(settings_, query);
   const Json json =
-      parsed(send(request, {.id = "search", .revision = {}, .path = {}}), settings_, "its list of models");
-  if (!json.is_array()) fail_not_a_hub(settings_, "its list of models is no list");
+      parsed(send(request, {.id = "search", .revision = {}, .path = {}}), settings_, "the list of models");
+  if (!json.is_array()) fail_not_a_hub(settings_, "the list of models is not an array");
   std::vector<FoundOnHub> found;
   for (const Json& model : json) {
     if (model.is_object()) found.push_back(found_of(model));

@@ -1,5 +1,5 @@
-// The hub's API: what a model is, which files it has, what else there is. Everything that comes back is
-// checked for its form; none of it is trusted as a name, a size or a text for a terminal.
+// The hub's API: model information, file lists, search. The form of every response is checked; its contents
+// are not trusted as a file name, a size or text for a terminal.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 namespace inferno::hub {
 
 struct ModelInfo {
-  std::string id;      // as the hub spells it; another than was asked for when the model has moved
+  std::string id;      // as the hub spells it; differs from the requested one if the model has moved
   std::string commit;  // 40 hex digits
   std::string gated;   // empty, "auto" or "manual"
   bool is_private = false;
@@ -33,12 +33,12 @@ struct Refs {
   std::vector<Ref> branches, tags, converts;
 };
 
-// What HEAD tells about one file.
+// The headers of one file.
 struct RemoteFile {
   std::string commit;
-  std::string etag;        // 64 hex digits (SHA-256) or 40 (git's SHA-1); empty when it is neither
-  std::uint64_t size = 0;  // 0 when nobody says
-  std::string url;         // where its bytes are: signed, for this run only
+  std::string etag;        // 64 hex digits (SHA-256) or 40 (git's SHA-1); empty if it is neither
+  std::uint64_t size = 0;  // 0 if unknown
+  std::string url;         // the URL of the bytes: signed, valid for this run only
 };
 
 enum class Sort { downloads, likes, trending, updated, created };
@@ -51,32 +51,33 @@ struct SearchQuery {
   int limit = 20;
 };
 
-// A model in a list of results. Numbers are 0 and texts empty where the hub does not say.
+// A search result. Numbers are 0 and texts are empty if the hub does not report them.
 struct FoundOnHub {
   std::string id;
   std::int64_t downloads = 0, likes = 0;
   std::string last_modified;  // "2025-08-26T17:25:47.000Z"
   std::string pipeline, library, gated;
   std::vector<std::string> tags;
-  std::vector<std::string> files;                    // of its root and below, without sizes
+  std::vector<std::string> files;                    // paths of all files
   std::map<std::string, std::uint64_t> safetensors;  // parameters by type: {"BF16": 1804459584}
-  std::uint64_t parameters = 0;                      // all of them; from either format
+  std::uint64_t parameters = 0;                      // total, from either format
   std::uint64_t storage = 0;                         // bytes of all revisions
   std::uint64_t gguf_bytes = 0, gguf_context = 0;    // gguf.totalFileSize and gguf.context_length
   std::string gguf_architecture;
   std::string config;  // "config" as JSON text
 };
 
-// What a request is about, for messages.
+// The model or file that a request concerns, for messages.
 struct Subject {
   std::string id;
   std::string revision;
-  std::string path;  // empty when it is about the model
+  std::string path;  // empty if the request concerns the model
 };
 
-// One thread at a time. Every call but the constructor asks the hub: Error{network} when it cannot be reached
-// or when the settings forbid it, else by the table of docs/hub.md: Error{not_found} or Error{network} (401,
-// 403, 429, 5xx) with the status, the hub's own code, message and request id, and the exact next step.
+// One thread at a time. Every call but the constructor sends a request: Error{network} if the hub cannot be
+// reached or the settings forbid it, otherwise by the table in docs/hub.md: Error{not_found} or
+// Error{network} (401, 403, 429, 5xx) with the status, the hub's own code, message and request id, and the
+// exact next step.
 class HubClient {
  public:
   explicit HubClient(HubSettings settings, IsCancelled is_cancelled = {});
@@ -86,13 +87,13 @@ class HubClient {
 
   // `revision` is a branch, a tag, "refs/pr/1" or a commit.
   ModelInfo info(const std::string& id, const std::string& revision = "main");
-  // Every file of the model, whatever page it is on. Entries without a name or size are an Error{network}.
+  // Every file of the model, from all pages. An entry without a name or size is Error{network}.
   std::vector<HubFile> tree(const std::string& id, const std::string& revision);
   Refs refs(const std::string& id);
   // Returns when the files of a gated model may be read; a second before a long download.
   void check_access(const std::string& id);
   RemoteFile head(const std::string& id, const std::string& revision, const std::string& path);
-  // Bytes of a file before any download, for headers. Fewer when the file is shorter.
+  // A range of a file, to read headers without a download. Fewer bytes if the file is shorter.
   std::string read(const std::string& id, const std::string& revision, const std::string& path,
                    std::uint64_t offset, std::size_t count);
   std::vector<FoundOnHub> search(const SearchQuery& query);
@@ -108,15 +109,15 @@ class HubClient {
   std::unique_ptr<HttpClient> http_;
 };
 
-// The address of a file's bytes on the hub.
+// The URL of a file on the hub.
 std::string resolve_address(const HubSettings& settings, const std::string& id, const std::string& revision,
                             const std::string& path);
 
-// What a failed answer means, as an error.
+// The error that a failed response means.
 [[noreturn]] void fail_for_status(const Response& response, const HubSettings& settings,
                                   const Subject& subject);
 
-// An ETag without W/ and quotes, when it is a SHA-256 or SHA-1 in hex; else empty.
+// An ETag without W/ and quotes if it is a SHA-256 or SHA-1 in hex, otherwise empty.
 std::string blob_name(const std::string& etag);
 
 }  // namespace inferno::hub

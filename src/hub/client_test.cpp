@@ -18,13 +18,13 @@ HubSettings settings_for(const SmallServer& server, const std::string& token = "
   HubSettings settings;
   settings.endpoint = server.url();
   settings.token = token;
-  settings.token_said_by = token.empty() ? "" : "HF_TOKEN";
+  settings.token_source = token.empty() ? "" : "HF_TOKEN";
   settings.token_file = "/home/me/.cache/huggingface/token";
   settings.time_scale = 1e-4;
   return settings;
 }
 
-// What the hub's refusal becomes, in three lines.
+// The error that a refusal of the hub becomes.
 struct Refused {
   ErrorKind kind{};
   std::string what, why, next;
@@ -41,7 +41,7 @@ Refused refused(const std::string& reply, const std::string& token = "") {
   return {};
 }
 
-TEST(HubClient, TellsWhatAModelIs) {
+TEST(HubClient, ReadsModelInfo) {
   const SmallServer hub([](const std::string&) {
     return answer(200, R"({"id":"org/name","sha":")" + commit + R"(","gated":"manual","private":true})");
   });
@@ -81,7 +81,7 @@ TEST(HubClient, FollowsNoPageToAnotherHost) {
   EXPECT_THROW(HubClient(settings_for(hub)).tree("org/name", "main"), Error);
 }
 
-TEST(HubClient, BelievesNoListThatIsNone) {
+TEST(HubClient, RefusesInvalidFileLists) {
   for (const std::string body :
        {"", "{}", "null", "[{\"path\":\"x\",\"oid\":\"y\"}]", "[{\"size\":1}]", "<html>"}) {
     const SmallServer hub([&](const std::string&) { return answer(200, body); });
@@ -105,13 +105,13 @@ TEST(HubClient, TakesTheSizeAndHashOfALargeFileFromTheHubAndNotFromItsRedirect) 
   EXPECT_THAT(hub.requests().at(0), testing::StartsWith("HEAD /org/name/resolve/main/a%20b/w "));
 }
 
-TEST(HubClient, IsNotTakenInByAPageThatIsNoHub) {
+TEST(HubClient, RefusesAPageThatIsNotAHub) {
   const SmallServer portal(
       [](const std::string&) { return answer(200, "<html>please log in</html>", "ETag: \"x\"\r\n"); });
   EXPECT_THROW(HubClient(settings_for(portal)).head("org/name", "main", "w"), Error);
 }
 
-TEST(HubClient, SaysWhatToDoAboutAModelThatIsNotThere) {
+TEST(HubClient, SaysWhatToDoAboutAMissingModel) {
   const Refused error = refused(answer(401, "", "X-Error-Code: RepoNotFound\r\nX-Request-Id: Root=1\r\n"));
   EXPECT_EQ(error.kind, ErrorKind::not_found);
   EXPECT_THAT(error.what, HasSubstr("401 RepoNotFound, request Root=1"));
@@ -134,7 +134,7 @@ TEST(HubClient, SaysWhereABadTokenCameFrom) {
   EXPECT_THAT(error.next, HasSubstr("/settings/tokens"));
 }
 
-TEST(HubClient, NamesTheRevisionsThereAre) {
+TEST(HubClient, ListsTheExistingRevisions) {
   const SmallServer hub([](const std::string& request) {
     return request.starts_with("GET /api/models/org/name/refs ")
                ? answer(200, R"({"branches":[{"name":"main"}],"tags":[{"name":"v1"}]})")
@@ -149,10 +149,10 @@ TEST(HubClient, NamesTheRevisionsThereAre) {
   }
 }
 
-TEST(HubClient, AsksNobodyWhenItIsOffline) {
+TEST(HubClient, SendsNoRequestWhenOffline) {
   const SmallServer hub([](const std::string&) { return answer(200, "{}"); });
   HubSettings settings = settings_for(hub);
-  settings.offline_because = "HF_HUB_OFFLINE=1";
+  settings.offline_reason = "HF_HUB_OFFLINE=1";
   EXPECT_THROW(HubClient(settings).info("org/name"), Error);
   EXPECT_THROW(HubClient(settings).search({}), Error);
   EXPECT_TRUE(hub.requests().empty());

@@ -1,4 +1,4 @@
-// What the name of a blob says about its bytes: a SHA-256 (large files) or git's SHA-1 (small ones).
+// The hash that names a blob: SHA-256 for large files, git's SHA-1 for small ones.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace inferno::hub {
 
-// Fed with all bytes of a file, in order. One thread at a time.
+// Takes all bytes of a file in order. One thread at a time.
 class Digest {
  public:
   // 64 digits: SHA-256. 40 digits: SHA-1 of "blob <size>", a zero byte and the content, as git names a file.
@@ -22,7 +22,7 @@ class Digest {
   Digest& operator=(const Digest&) = delete;
 
   void update(std::span<const std::byte> bytes);
-  std::string hex();  // once, at the end
+  std::string hex();  // call once, at the end
 
  private:
   struct Context;
@@ -31,8 +31,8 @@ class Digest {
 
 std::string_view algorithm_of(std::string_view etag);  // "sha256" or "git-sha1"
 
-// The digest of a file, of the kind that `etag` is. Error{io} when it cannot be read. `read` is told how many
-// bytes were read each time, and ends it by saying false: then the answer is empty.
+// The digest of a file, with the algorithm of `etag`. Error{io} if the file cannot be read. `read` receives
+// the number of bytes after each read; if it returns false, hashing stops and the result is empty.
 std::string digest_of_file(const std::filesystem::path& file, std::string_view etag,
                            const std::function<bool(std::uint64_t bytes)>& read = {});
 

@@ -24,12 +24,12 @@ TEST(Digest, OfALargeFileIsItsSha256) {
 }
 
 // git hash-object
-TEST(Digest, OfASmallFileIsWhatGitCallsIt) {
+TEST(Digest, OfASmallFileIsGitsHash) {
   EXPECT_EQ(digest_of("hello\n", sha1_name), "ce013625030ba8dba906f756967f9e9ca394464a");
   EXPECT_EQ(digest_of("", sha1_name), "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391");
 }
 
-TEST(Digest, OfAFileOnDiskCanBeEndedEarly) {
+TEST(Digest, OfAFileCanBeCancelled) {
   const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "digest";
   std::ofstream(file) << "hello\n";
   EXPECT_EQ(digest_of_file(file, sha1_name), "ce013625030ba8dba906f756967f9e9ca394464a");

@@ -21,18 +21,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t longest_stem = 200;  // of a temporary name, which must not be longer than names may be
+// File names have at most 255 bytes, and a temporary name adds a suffix.
+constexpr std::size_t max_stem_bytes = 200;
 
 std::string advice_for(int error) {
   if (error == ENOSPC || error == EDQUOT)
-    return "free some space and run the same command again: it goes on where it stopped";
+    return "free some space and run the same command again: it resumes where it stopped";
   if (error == EACCES || error == EPERM || error == EROFS) {
     return "make the folder writable, or choose another: export HF_HOME=/some/folder";
   }
   return {};
 }
 
-bool says_already(const fs::path& path, std::string_view text) {
+bool has_content(const fs::path& path, std::string_view text) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return false;
   std::ostringstream content;
@@ -49,19 +50,19 @@ void write_all(int descriptor, std::string_view text, const fs::path& path) {
   }
 }
 
-// Removes what was not moved into place.
+// A temporary file name. Removes the file unless it was renamed.
 struct Temporary {
   fs::path path;
   explicit Temporary(const fs::path& beside)
       : path(beside.parent_path() /
-             fmt::format("{}.{}.tmp", beside.filename().string().substr(0, longest_stem), random_name())) {}
+             fmt::format("{}.{}.tmp", beside.filename().string().substr(0, max_stem_bytes), random_name())) {}
   ~Temporary() { ::unlink(path.c_str()); }
   Temporary(const Temporary&) = delete;
   Temporary& operator=(const Temporary&) = delete;
 };
 
-// Somebody may have removed the file between opening and locking; then the lock is of a file that nobody else
-// sees.
+// Another process may have removed the file between opening and locking; then the lock is on a file that no
+// other process sees.
 bool is_still_there(int descriptor, const std::filesystem::path& path) {
   struct stat held{}, named{};
   return ::fstat(descriptor, &held) == 0 && ::stat(path.c_str(), &named) == 0 &&
@@ -85,25 +86,25 @@ void fail_for_file(const fs::path& path, std::string_view doing, int error) {
 }
 
 void sync_file(int descriptor, const fs::path& path) {
-  if (::fsync(descriptor) != 0) fail_for_file(path, "cannot be made durable", errno);
+  if (::fsync(descriptor) != 0) fail_for_file(path, "cannot be synced to disk", errno);
 }
 
 void sync_folder(const fs::path& folder) {
   const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!opened.is_open()) fail_for_file(folder, "cannot be opened", errno);
-  // Some network file systems cannot sync a folder; they do it by themselves.
+  // Some network file systems cannot sync a folder; they sync by themselves.
   if (::fsync(opened.number()) != 0 && errno != EINVAL && errno != ENOTSUP) {
-    fail_for_file(folder, "cannot be made durable", errno);
+    fail_for_file(folder, "cannot be synced to disk", errno);
   }
 }
 
 void rename_durably(const fs::path& from, const fs::path& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0) fail_for_file(to, "cannot be given its name", errno);
+  if (::rename(from.c_str(), to.c_str()) != 0) fail_for_file(to, "cannot be renamed", errno);
   sync_folder(to.parent_path());
 }
 
 void write_durably(const fs::path& path, std::string_view text) {
-  if (says_already(path, text)) return;
+  if (has_content(path, text)) return;
   const Temporary temporary(path);
   {
     const Descriptor file(::open(temporary.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));

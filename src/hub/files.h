@@ -1,4 +1,5 @@
-// Files that are either whole or not there, after a crash too: write, fsync, rename, fsync of the folder.
+// Files that are either complete or absent, even after a crash: write, fsync, rename, fsync of the folder.
+// And locks between processes.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace inferno::hub {
 
-// Closes what it holds.
+// A file descriptor, closed on destruction.
 class Descriptor {
  public:
   explicit Descriptor(int number = -1) : number_(number) {}
@@ -26,33 +27,33 @@ class Descriptor {
   int number_;
 };
 
-// Error{io} in words: the path, the reason, and for a full disk or a missing permission what to do.
+// Error{io} with the path and the reason, and advice for a full disk or a missing permission.
 [[noreturn]] void fail_for_file(const std::filesystem::path& path, std::string_view doing, int error);
 
 void sync_file(int descriptor, const std::filesystem::path& path);
 void sync_folder(const std::filesystem::path& folder);
 
-// `from` is in the same file system as `to`, which is replaced; then the folder of `to` is made durable.
+// Replaces `to`, which is in the same file system as `from`, and syncs its folder.
 void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
 
-// The whole text under this name. Nothing is written when the file says the same already.
+// Writes the file as a whole. Does nothing if it already has this content.
 void write_durably(const std::filesystem::path& path, std::string_view text);
 
-// A link to `target` under this name, whatever was there before, except when it is there already.
+// Makes `path` a symbolic link to `target`, replacing anything else.
 void link_durably(const std::filesystem::path& target, const std::filesystem::path& path);
 
-// Sixteen random hex digits, for names that nobody else uses.
+// Sixteen random hex digits, for unique names.
 std::string random_name();
 
-// Bytes that this user may still write where `path` is or will be; nullopt-like UINT64_MAX when nobody knows.
+// Bytes that this user may still write to the file system of `path`; UINT64_MAX if unknown.
 std::uint64_t free_space(const std::filesystem::path& path);
 
-// flock(2) on a file of its own, as Hugging Face's tools take it, so that two programs do not fetch the same
-// blob. Held while it lives. On file systems without locks everybody gets one: that costs work twice, never a
-// file.
+// flock(2) on a separate file, as Hugging Face's tools use it, so that two programs do not fetch the same
+// blob. Held until destruction. On file systems without locks every process succeeds: a blob may then be
+// fetched twice, but is never damaged.
 class FileLock {
  public:
-  // nullopt when somebody else holds it. Error{io} when the lock's file cannot be made.
+  // nullopt if another process holds the lock. Error{io} if the lock file cannot be created.
   static std::optional<FileLock> try_take(const std::filesystem::path& file);
 
  private:

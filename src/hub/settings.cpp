@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t longest_token = 4096;
+constexpr std::size_t max_token_bytes = 4096;
 
 std::string trimmed(std::string_view text) {
   constexpr std::string_view blank = " \t\r\n";
@@ -25,17 +25,18 @@ std::string trimmed(std::string_view text) {
   return std::string(text.substr(begin, text.find_last_not_of(blank) + 1 - begin));
 }
 
-// A line break inside would end the header it is sent in, and begin another.
-std::string checked_token(std::string_view text, const std::string& said_by) {
+// A line break in a token would end its HTTP header and start another one.
+std::string checked_token(std::string_view text, const std::string& source) {
   std::string token = trimmed(text);
   const bool harmless = std::ranges::all_of(token, [](char c) { return c > ' ' && c < 0x7F; });
-  if (harmless && token.size() <= longest_token) return token;
-  fail(ErrorKind::invalid_request, fmt::format("{}: expected one word of plain letters as token", said_by),
+  if (harmless && token.size() <= max_token_bytes) return token;
+  fail(ErrorKind::invalid_request,
+       fmt::format("{}: expected a token without spaces or special characters", source),
        {.why = {}, .next = "copy the token again from https://huggingface.co/settings/tokens"});
 }
 
 std::string first_bytes(const fs::path& file) {
-  return read_start(file, longest_token + 64).value_or("");
+  return read_start(file, max_token_bytes + 64).value_or("");
 }
 
 void read_token(HubSettings& settings, const Variables& variables) {
@@ -52,12 +53,12 @@ void read_token(HubSettings& settings, const Variables& variables) {
   if (is_true(variables.get("HF_HUB_DISABLE_IMPLICIT_TOKEN").value_or(""))) return;
   for (const std::string name : {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"}) {
     if (const auto value = variables.get(name)) settings.token = checked_token(*value, name);
-    settings.token_said_by = settings.token.empty() ? "" : name;
+    settings.token_source = settings.token.empty() ? "" : name;
     if (!settings.token.empty()) return;
   }
   if (settings.token_file.empty()) return;
   settings.token = checked_token(first_bytes(settings.token_file), settings.token_file.string());
-  if (!settings.token.empty()) settings.token_said_by = settings.token_file.string();
+  if (!settings.token.empty()) settings.token_source = settings.token_file.string();
 }
 
 void read_endpoint(HubSettings& settings, const Variables& variables) {
@@ -67,10 +68,11 @@ void read_endpoint(HubSettings& settings, const Variables& variables) {
     std::string endpoint = trimmed(*value);
     while (endpoint.ends_with('/')) endpoint.pop_back();
     if (!endpoint.starts_with("https://") && !endpoint.starts_with("http://")) {
-      fail(ErrorKind::invalid_request, fmt::format("{}={}: expected an address with https://", name, *value));
+      fail(ErrorKind::invalid_request,
+           fmt::format("{}={}: expected a URL that starts with https://", name, *value));
     }
     settings.endpoint = std::move(endpoint);
-    settings.endpoint_said_by = name;
+    settings.endpoint_source = name;
     return;
   }
 }
@@ -83,7 +85,7 @@ double number(const Variables& variables, const char* name, double otherwise) {
   const auto [stop, problem] = std::from_chars(value->data(), end, parsed);
   if (problem == std::errc() && stop == end && std::isfinite(parsed) && parsed > 0 && parsed <= 86'400)
     return parsed;
-  fail(ErrorKind::invalid_request, fmt::format("{}={}: expected a number above 0", name, *value));
+  fail(ErrorKind::invalid_request, fmt::format("{}={}: expected a positive number", name, *value));
 }
 
 std::chrono::milliseconds seconds(double count) {
@@ -112,7 +114,7 @@ HubSettings hub_settings(const Variables& variables) {
   for (const char* name : {"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"}) {
     const auto value = variables.get(name);
     if (value && is_true(*value) && !settings.is_offline())
-      settings.offline_because = fmt::format("{}={}", name, *value);
+      settings.offline_reason = fmt::format("{}={}", name, *value);
   }
   settings.may_link = !is_true(variables.get("HF_HUB_DISABLE_SYMLINKS").value_or(""));
   settings.shows_progress = !is_true(variables.get("HF_HUB_DISABLE_PROGRESS_BARS").value_or(""));
@@ -126,7 +128,7 @@ HubSettings hub_settings(const Variables& variables) {
 
 void require_online(const HubSettings& settings, const std::string& wanted) {
   if (!settings.is_offline()) return;
-  fail(ErrorKind::network, fmt::format("{}, and {} forbids asking the hub", wanted, settings.offline_because),
+  fail(ErrorKind::network, fmt::format("{}, and {} disables network access", wanted, settings.offline_reason),
        {.why = {},
         .next = "unset the variable and run again, or use a model that is on this machine (inferno list)"});
 }

@@ -33,7 +33,7 @@ fs::path token_file(const std::string& content) {
   return file;
 }
 
-TEST(HubSettings, AskHuggingFaceAnonymouslyWhenNothingIsSet) {
+TEST(HubSettings, UseHuggingFaceAnonymouslyByDefault) {
   const HubSettings settings = settings_of({});
   EXPECT_EQ(settings.endpoint, "https://huggingface.co");
   EXPECT_EQ(settings.token, "");
@@ -46,21 +46,21 @@ TEST(HubSettings, DropTheSlashAtTheEndOfAMirror) {
             "https://mirror.example/hub");
 }
 
-TEST(HubSettings, TakeTheTokenOfTheVariableBeforeThatOfTheFile) {
+TEST(HubSettings, PreferTheVariableOverTheTokenFile) {
   const fs::path file = token_file("hf_of_file\n");
   const HubSettings both = settings_of({{"HF_TOKEN_PATH", file}, {"HF_TOKEN", " hf_of_variable\n"}});
   EXPECT_EQ(both.token, "hf_of_variable");
-  EXPECT_EQ(both.token_said_by, "HF_TOKEN");
+  EXPECT_EQ(both.token_source, "HF_TOKEN");
   const HubSettings one = settings_of({{"HF_TOKEN_PATH", file}});
   EXPECT_EQ(one.token, "hf_of_file");
-  EXPECT_EQ(one.token_said_by, file.string());
+  EXPECT_EQ(one.token_source, file.string());
 }
 
-TEST(HubSettings, SendNoTokenThatNobodyAskedFor) {
+TEST(HubSettings, SendNoImplicitTokenIfDisabled) {
   EXPECT_EQ(settings_of({{"HF_TOKEN", "hf_x"}, {"HF_HUB_DISABLE_IMPLICIT_TOKEN", "YES"}}).token, "");
 }
 
-TEST(HubSettings, RefuseATokenThatWouldBeASecondHeaderAndDoNotShowIt) {
+TEST(HubSettings, RefuseATokenWithALineBreakAndDoNotShowIt) {
   try {
     settings_of({{"HF_TOKEN", "hf_secret\r\nX-Evil: 1"}});
     FAIL();
@@ -70,14 +70,14 @@ TEST(HubSettings, RefuseATokenThatWouldBeASecondHeaderAndDoNotShowIt) {
   }
 }
 
-TEST(HubSettings, AreOfflineForEveryWordOfYes) {
+TEST(HubSettings, AreOfflineForEveryTrueValue) {
   for (const char* yes : {"1", "ON", "Yes", "true"})
     EXPECT_TRUE(settings_of({{"HF_HUB_OFFLINE", yes}}).is_offline());
   for (const char* no : {"0", "off", "no"}) EXPECT_FALSE(settings_of({{"HF_HUB_OFFLINE", no}}).is_offline());
-  EXPECT_EQ(settings_of({{"TRANSFORMERS_OFFLINE", "1"}}).offline_because, "TRANSFORMERS_OFFLINE=1");
+  EXPECT_EQ(settings_of({{"TRANSFORMERS_OFFLINE", "1"}}).offline_reason, "TRANSFORMERS_OFFLINE=1");
 }
 
-TEST(HubSettings, RefuseTimesThatAreNone) {
+TEST(HubSettings, RefuseInvalidTimes) {
   for (const char* text : {"0", "-1", "nan", "ten", "1s"}) {
     EXPECT_THROW(settings_of({{"HF_HUB_DOWNLOAD_TIMEOUT", text}}), Error) << text;
   }

@@ -1,4 +1,4 @@
-// F5: config.json and generation_config.json, and every way to ask for a value.
+// F5: config.json and generation_config.json, and every accessor.
 #include "checkpoint/config_json.h"
 #include "checkpoint/generation_config.h"
 #include "fuzz/guard.h"

@@ -6,7 +6,7 @@ namespace {
 
 using namespace inferno;
 
-// Exceptions are slow under the sanitizers: every question for a few keys, the fitting ones for all.
+// Exceptions are slow under sanitizers: all accessors for a few keys, the matching accessor for all keys.
 constexpr int thoroughly = 4;
 
 void ask_everything(const GgufMetadata& metadata, const std::string& key) {

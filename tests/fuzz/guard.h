@@ -1,5 +1,5 @@
-// What every fuzz target holds its subject to: an Error of an expected kind that names its source, or
-// success. Anything else ends the process, which libFuzzer reports.
+// The rule for every fuzz target: success, or an Error of an expected kind that names its source. Anything
+// else ends the process, which libFuzzer reports.
 #pragma once
 
 #include <cstddef>

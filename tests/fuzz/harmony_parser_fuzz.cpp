@@ -1,5 +1,5 @@
-// Any tokens as a reply in Harmony's channels. Nothing may be thrown, every piece must be UTF-8, what stands
-// in a message must come out again, and how text is cut into tokens must not matter.
+// Any tokens as a reply in Harmony's channels. The parser must not throw, every piece must be UTF-8, the text
+// of a message must be kept, and the split of text into tokens must not matter.
 #include <algorithm>
 
 #include "base/utf8.h"
@@ -44,7 +44,7 @@ Reply parsed(std::span<const TokenId> tokens) {
   return reply;
 }
 
-// The text behind each <|message|> up to the next control token, as far as it is ASCII.
+// The ASCII text after each <|message|> up to the next control token.
 void require_bodies(std::span<const TokenId> tokens, const Reply& reply) {
   std::string all = reply.content + "\n" + reply.reasoning;
   for (const auto& [name, arguments] : reply.calls) all += "\n" + arguments;

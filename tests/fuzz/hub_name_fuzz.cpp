@@ -1,4 +1,4 @@
-// F17: names from users and hubs on their way to paths. Whatever comes out stays below the cache.
+// F17: names from users and hubs that become paths. Every path stays below the cache.
 #include "base/utf8.h"
 #include "fuzz/guard.h"
 #include "hub/cache/layout.h"
@@ -10,7 +10,7 @@ namespace {
 using namespace inferno;
 namespace fs = std::filesystem;
 
-// Errors are answers; a path that leaves the cache is not.
+// An Error is fine; a path out of the cache is not.
 void expect_beneath(const std::function<fs::path()>& make) {
   try {
     const std::string path = make().lexically_normal().string();

@@ -1,4 +1,4 @@
-// F16: the tree of a commit, and which of its files are taken. No name that is taken leads anywhere else.
+// F16: the tree of a commit, and the selection of its files. No selected name leads out of the folder.
 #include <set>
 
 #include "fuzz/guard.h"
@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     try {
       std::set<std::string> taken;
       for (const hub::HubFile& file : hub::select_files(*tree, rules).taken) {
-        if (!hub::unsafe_because(file.path).empty() || !taken.insert(file.path).second) std::abort();
+        if (!hub::unsafe_reason(file.path).empty() || !taken.insert(file.path).second) std::abort();
       }
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::internal || error.kind() == ErrorKind::io) std::abort();

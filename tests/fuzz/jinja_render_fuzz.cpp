@@ -1,5 +1,5 @@
-// F8: a chat template and the variables it is rendered with, separated by a zero byte. What comes out must be
-// UTF-8, and the user's spans must lie inside it, in order.
+// F8: a chat template and the variables it is rendered with, separated by a zero byte. The result must be
+// UTF-8, and the user's spans must be inside it, in order.
 #include "base/utf8.h"
 #include "chat/jinja/template.h"
 #include "fuzz/guard.h"

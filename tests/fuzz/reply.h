@@ -1,5 +1,5 @@
-// A parsed reply as a whole, for the targets that read replies. Every piece of it must be UTF-8, calls must
-// be numbered in order, and only their first part may have a name.
+// A complete parsed reply, for the targets that parse replies. Every piece must be UTF-8, calls must be
+// numbered in order, and only the first part of a call may have a name.
 #pragma once
 
 #include <cstdlib>
@@ -38,7 +38,7 @@ struct Reply {
     }
   }
 
-  // Pieces of text that was no UTF-8 to begin with need not be.
+  // Pieces of invalid UTF-8 need not be UTF-8.
   bool expects_utf8 = true;
 
  private:

@@ -1,4 +1,4 @@
-// F3: the header of a safetensors file. What it accepts covers the data exactly once.
+// F3: the header of a safetensors file. Accepted tensors cover the data exactly once.
 #include "checkpoint/safetensors/header.h"
 #include "fuzz/guard.h"
 

@@ -1,4 +1,4 @@
-// F4: the index of shards. No name it lets through leads out of the directory.
+// F4: the index of shards. No accepted name leads out of the directory.
 #include "checkpoint/safetensors/shards.h"
 #include "fuzz/guard.h"
 

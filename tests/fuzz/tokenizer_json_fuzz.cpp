@@ -1,4 +1,4 @@
-// F6: tokenizer.json. What loads must then encode and decode a text, or say why not.
+// F6: tokenizer.json. A loaded tokenizer must encode and decode text, or fail with an Error.
 #include "base/utf8.h"
 #include "fuzz/guard.h"
 #include "text/tokenizer.h"

@@ -1,5 +1,5 @@
-// Any text as a reply that may hold reasoning and tool calls. How it is cut into pieces must not matter,
-// content must be what the model wrote, in its order, and a reply without calls must come out whole.
+// Any text as a reply with optional reasoning and tool calls. The split into pieces must not matter, content
+// must be what the model wrote, in order, and a reply without calls must be complete.
 #include <algorithm>
 #include <array>
 

@@ -14,7 +14,7 @@ Cost cost;
 std::size_t alive = 0;
 std::size_t alive_at_start = 0;
 
-// A size out of a hostile file must fail here, not bring the machine down.
+// A size from a hostile file must fail here instead of exhausting the machine.
 constexpr std::size_t refused_size = std::size_t{1} << 30;
 
 void* take(std::size_t size) {

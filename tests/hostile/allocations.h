@@ -1,4 +1,4 @@
-// What a load costs in memory. Linking allocations.cpp replaces the program's operator new.
+// The memory that loading a file takes. Linking allocations.cpp replaces operator new.
 #pragma once
 
 #include <cstddef>
@@ -7,10 +7,10 @@ namespace inferno::allocations {
 
 struct Cost {
   std::size_t largest = 0;  // bytes of the largest single allocation
-  std::size_t peak = 0;     // most bytes alive at once, beyond those alive at the start
+  std::size_t peak = 0;     // maximum of allocated bytes at any time, relative to the start
 };
 
-// Counting is for one thread: the tests have no other.
+// Counts for one thread; the tests have no other.
 void start();
 Cost stop();
 

@@ -1,5 +1,5 @@
-// M3: config.json and generation_config.json. What only the model layer can judge (heads that do not divide,
-// shapes that contradict the config, unknown architectures) is tested where models are bound.
+// M3: config.json and generation_config.json. Errors that only the model layer detects (heads that do not
+// divide, shapes that contradict the config, unknown architectures) is tested where models are bound.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -34,7 +34,7 @@ struct Seed {
   std::string text;
 };
 
-// What no config.json may be, whoever reads it.
+// Texts that no config.json may have.
 std::vector<Seed> document_seeds() {
   return {
       {"valid", true, std::string(valid_config)},
@@ -106,7 +106,7 @@ TEST(HostileConfig, DocumentSeeds) {
   }
 }
 
-// Each number that enters arithmetic, given as something that is no size.
+// Each number used in arithmetic, replaced by an invalid size.
 TEST(HostileConfig, EveryFieldRefusesWhatIsNoSize) {
   const std::vector<std::string_view> fields = {"hidden_size",
                                                 "num_attention_heads",
@@ -161,7 +161,7 @@ TEST(HostileConfig, GenerationSeeds) {
   const TemporaryDirectory directory;
   for (const std::string_view field : fields) {
     for (const std::string_view value : values) {
-      // Only a probability has an upper bound of its own.
+      // Only a probability has an upper limit.
       if (value == "2147483648" && (field == "temperature" || field == "repetition_penalty")) continue;
       const std::string text = "{\"" + std::string(field) + "\": " + std::string(value) + "}";
       const std::filesystem::path path = directory.write("generation_config.json", text);

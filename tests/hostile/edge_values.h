@@ -1,4 +1,4 @@
-// What a sweep puts into a length, an offset or a count.
+// The values that a sweep writes into a length, an offset or a count.
 #pragma once
 
 #include <array>
@@ -6,7 +6,7 @@
 
 namespace inferno {
 
-// The boundaries of the integer types, and the value's own neighbours.
+// The limits of the integer types and the neighbours of `value`.
 inline std::array<std::uint64_t, 16> edge_values(std::uint64_t value) {
   constexpr std::uint64_t one = 1;
   return {0,

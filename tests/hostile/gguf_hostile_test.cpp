@@ -1,4 +1,4 @@
-// M1: GGUF files. Seeds with one thing wrong each, then three mechanical sweeps over a valid file.
+// M1: GGUF files. Seeds with one error each, then three mechanical sweeps over a valid file.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -14,7 +14,7 @@ Bytes with(const std::string& key, GgufValue value) {
   return tiny_llama_gguf().set(key, std::move(value)).image().bytes;
 }
 
-// A value written byte for byte: a type, then these numbers of these widths.
+// A raw value: a type, then numbers of the given widths.
 struct Number {
   std::uint64_t value;
   std::size_t width;
@@ -49,7 +49,7 @@ std::vector<GgufSeed> lists() {
        [] { return with_raw("x", array_type, {{10, 4}, {(huge >> 1) + 1, 8}}); }},
       {"list of -1 flags", corrupt,
        [] { return with_raw("x", array_type, {{bool_type, 4}, {~std::uint64_t{0}, 8}}); }},
-      {"list of lists", corrupt,
+      {"nested array", corrupt,
        [] { return with_raw("x", array_type, {{array_type, 4}, {1, 8}, {0, 4}, {0, 8}}); }},
       {"list of an unknown type", corrupt,
        [] { return with_raw("x", array_type, {{13, 4}, {1, 8}, {0, 8}}); }},

@@ -1,4 +1,4 @@
-// GGUF files with one thing wrong each, and valid twins of them.
+// GGUF files with one error each, and valid counterparts.
 #pragma once
 
 #include <cstddef>

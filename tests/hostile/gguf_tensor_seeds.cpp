@@ -51,7 +51,7 @@ std::vector<GgufSeed> shapes() {
       {"bytes that overflow 2^64", corrupt,
        [] { return with({{"tensor 0 dimension 0", big}, {"tensor 0 dimension 1", 1}}); }},
       {"bytes beyond the file", corrupt, [] { return with({{"tensor 0 dimension 1", 1u << 20}}); }},
-      {"overflow hidden behind a zero", corrupt, [] { return with_tensor("x", 0, {big, 8, 0}, 0); }},
+      {"overflow hidden by a zero", corrupt, [] { return with_tensor("x", 0, {big, 8, 0}, 0); }},
       {"row of half a Q8_0 block", corrupt, [] { return with_tensor("x", 8, {16, 2}, 34); }},
       {"row of half a Q4_K block", corrupt, [] { return with_tensor("x", 12, {128, 2}, 144); }},
       {"row of half an MXFP4 block", corrupt, [] { return with_tensor("x", 39, {48, 2}, 51); }},

@@ -1,4 +1,4 @@
-// M4: the index of shards, the shards themselves, and names that want to be paths.
+// M4: the index of shards, the shards themselves, and file names that are paths.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

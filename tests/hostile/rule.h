@@ -1,5 +1,5 @@
-// The rule that every model file must meet, however it was made: it loads, or it is refused with an error
-// that names it, in bounded time and memory, and in the same words the second time.
+// The rule for every model file: it loads, or it is refused with an error that names the file, in bounded
+// time and memory, and with the same message the second time.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,12 +17,12 @@ namespace inferno {
 
 struct HostileFile {
   std::string_view name;    // must occur in the message
-  std::uint64_t bytes = 0;  // what the load may allocate for
+  std::uint64_t bytes = 0;  // file size, which bounds the allocations
   std::function<void()> load;
 };
 
 struct Verdict {
-  std::string broken;  // which part of the rule, empty when it holds
+  std::string broken;  // the part of the rule that was broken; empty if none
   std::optional<ErrorKind> refused;
   std::string message;
 };
@@ -30,7 +30,7 @@ struct Verdict {
 // Loads the file twice.
 Verdict judge(const HostileFile& file);
 
-// For a sweep of many files: gathers verdicts and keeps the first few that break the rule.
+// For a sweep over many files: collects verdicts and keeps the first few that break the rule.
 class Sweep {
  public:
   void add(const std::string& variant, const HostileFile& file);

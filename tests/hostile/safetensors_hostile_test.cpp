@@ -1,4 +1,4 @@
-// M2: safetensors files. Seeds with one thing wrong each, then three mechanical sweeps over a valid file.
+// M2: safetensors files. Seeds with one error each, then three mechanical sweeps over a valid file.
 #include <gtest/gtest.h>
 
 #include <cstring>

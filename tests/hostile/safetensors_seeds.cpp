@@ -26,7 +26,7 @@ Bytes claiming_one_more() {
   return claiming(safetensors_header(std::vector{patterned_tensor("w", "F32", {2, 2})}).size() + 1);
 }
 
-// One tensor of this description with this much data behind it.
+// One tensor with this description, and this much data.
 SafetensorsSeed tensor(std::string name, std::optional<ErrorKind> refused, const std::string& description,
                        std::size_t data_bytes) {
   return {std::move(name), refused,
@@ -39,7 +39,7 @@ std::string nested(int depth) {
   return text + "1" + std::string(static_cast<std::size_t>(depth), '}');
 }
 
-// Two tensors that get into each other's way.
+// Two tensors that conflict.
 void add_pairs(std::vector<SafetensorsSeed>& seeds) {
   const char* one = R"({"dtype":"U8","shape":[4],"data_offsets":[0,4]})";
   const auto two = [](const std::string& a, const std::string& b) {
@@ -58,7 +58,7 @@ void add_pairs(std::vector<SafetensorsSeed>& seeds) {
                    [=] { return file("{\"a\":" + std::string(one) + ",\"a\":" + one + "}", 4); }});
 }
 
-// Fields of the wrong kind, or not there at all.
+// Fields of the wrong type, or missing.
 std::vector<SafetensorsSeed> field_seeds() {
   return {
       tensor("negative dimension", corrupt, R"({"dtype":"U8","shape":[-1],"data_offsets":[0,1]})", 1),
@@ -166,7 +166,7 @@ std::vector<SafetensorsSeed> safetensors_tensor_seeds() {
              R"({"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,0]})", 0),
       tensor("bytes that overflow", corrupt,
              R"({"dtype":"F64","shape":[2305843009213693952],"data_offsets":[0,0]})", 0),
-      tensor("overflow behind a zero", corrupt,
+      tensor("overflow hidden by a zero", corrupt,
              R"({"dtype":"U8","shape":[0,4294967296,4294967296],"data_offsets":[0,0]})", 0),
   };
   add_pairs(seeds);

@@ -1,4 +1,4 @@
-// Safetensors files with one thing wrong each, and valid twins of them.
+// Safetensors files with one error each, and valid counterparts.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct SafetensorsSeed {
   std::function<std::vector<std::byte>()> make;
 };
 
-std::vector<SafetensorsSeed> safetensors_file_seeds();    // lengths, and what the header as a whole is
+std::vector<SafetensorsSeed> safetensors_file_seeds();    // lengths, and the header as a whole
 std::vector<SafetensorsSeed> safetensors_tensor_seeds();  // single tensors in the header
 
 }  // namespace inferno

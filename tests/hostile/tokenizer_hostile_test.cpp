@@ -1,5 +1,5 @@
-// M6: tokenizer.json. Every seed loads or is refused by rule.h; the valid twins show that the limits leave
-// room for what is real.
+// M6: tokenizer.json. Every seed loads or is refused by rule.h; the valid counterparts show that the limits
+// allow real files.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -40,7 +40,7 @@ class Access(Scene):
         self.refused("org/gated", f"{self.hub.url}/org/gated", HF_TOKEN=TOKEN)
         self.refused("org/disabled", "disabled")
         self.refused("org/model@none", "none", "v1.0", "main", code=3)
-        self.refused("org/model", "HF_TOKEN", "does not know this token", HF_TOKEN=OTHER)
+        self.refused("org/model", "HF_TOKEN", "invalid token", HF_TOKEN=OTHER)
         self.refused("org/none", "Root=1-", code=(3, 5))
 
     def test_a_token_opens_what_it_may(self):

@@ -53,7 +53,7 @@ constexpr std::array common_names = {
     Rename{"rope.scaling.yarn_beta_slow", "rope_scaling.beta_slow"},
 };
 
-// Where a family's config.json differs from the majority's.
+// Names that differ from the common ones in a family's config.json.
 struct FamilyName {
   std::string_view architecture;
   Rename name;
@@ -72,10 +72,10 @@ constexpr std::array family_names = {
     FamilyName{"gpt-oss", {"expert_feed_forward_length", "intermediate_size"}},
 };
 
-// Families whose config.json says whether attention and MLP have biases; in GGUF the tensors say it.
-constexpr std::array says_biases = {std::string_view("llama"),      std::string_view("granite"),
-                                    std::string_view("granitemoe"), std::string_view("qwen3"),
-                                    std::string_view("qwen3moe"),   std::string_view("gpt-oss")};
+// Families whose config.json says whether attention and MLP have biases; GGUF says it only by the tensors.
+constexpr std::array families_with_bias_keys = {std::string_view("llama"),      std::string_view("granite"),
+                                                std::string_view("granitemoe"), std::string_view("qwen3"),
+                                                std::string_view("qwen3moe"),   std::string_view("gpt-oss")};
 
 std::string renamed(std::string_view architecture, std::string_view key) {
   for (const FamilyName& family : family_names) {
@@ -88,7 +88,7 @@ std::string renamed(std::string_view architecture, std::string_view key) {
   return fmt::format("{}.{}", architecture, key);
 }
 
-// nullopt when a Config has no kind for it.
+// nullopt if Config has no type for the value.
 std::optional<Config::Value> decode(const GgufMetadata& metadata, std::string_view key,
                                     const GgufMetadata::Entry& entry) {
   if (entry.is_array) {
@@ -105,7 +105,7 @@ std::optional<Config::Value> decode(const GgufMetadata& metadata, std::string_vi
   return metadata.number(key).value_or(0.0);
 }
 
-// Per-layer lists of one value all over are written by some converters for what is a single number elsewhere.
+// Some converters write a per-layer list of equal values where others write a single number.
 void collapse_uniform(Values& values, std::string_view key) {
   const auto found = values.find(key);
   if (found == values.end()) return;
@@ -121,7 +121,7 @@ void drop_when(Values& values, std::string_view key, const Config::Value& withou
     values.erase(found);
 }
 
-void drop_what_has_no_effect(Values& values, std::string_view architecture) {
+void drop_keys_without_effect(Values& values, std::string_view architecture) {
   for (const std::string_view key :
        {"sliding_window", "num_local_experts", "num_experts", "num_experts_per_tok",
         "shared_intermediate_size", "embedding_multiplier", "residual_multiplier", "attention_multiplier",
@@ -137,15 +137,15 @@ void drop_what_has_no_effect(Values& values, std::string_view architecture) {
   }
   drop_when(values, own("expert_weights_scale"), 1.0);
   drop_when(values, own("rope.scaling.yarn_ext_factor"), 1.0);
-  // How the file the converter read was laid out; GGUF's own layout does not depend on it.
+  // Describes the converter's input; the layout of GGUF does not depend on it.
   values.erase(own("tensor_data_layout"));
-  // Granite alone takes it for a switch: no rotation at all when false.
+  // Only Granite uses this key as a switch: no RoPE if false.
   if (architecture.starts_with("granite")) {
     drop_when(values, own("rope.scaling.finetuned"), true);
   } else {
     values.erase(own("rope.scaling.finetuned"));
   }
-  // Mixtral's experts are its only MLPs, and some converters say their size twice.
+  // Mixtral's experts are its only MLPs, and some converters write their size twice.
   const auto experts = values.find(own("expert_feed_forward_length"));
   const auto dense = values.find("intermediate_size");
   if (experts != values.end() && dense != values.end() && experts->second == dense->second)
@@ -176,20 +176,22 @@ void add_tokens_and_sampling(Values& values, const GgufMetadata& metadata) {
   }
 }
 
-void add_what_tensors_say(Values& values, std::string_view architecture, const Checkpoint& tensors) {
+void add_keys_from_tensors(Values& values, std::string_view architecture, const Checkpoint& tensors) {
   const auto embedding = tensors.find("token_embd.weight");
   if (embedding) values.insert_or_assign("tie_word_embeddings", !tensors.find("output.weight").has_value());
   if (embedding && embedding->shape.size() == 2) {
     values.try_emplace("vocab_size", static_cast<double>(embedding->shape[0]));
   }
-  if (std::find(says_biases.begin(), says_biases.end(), architecture) == says_biases.end()) return;
+  if (std::find(families_with_bias_keys.begin(), families_with_bias_keys.end(), architecture) ==
+      families_with_bias_keys.end())
+    return;
   values.insert_or_assign("attention_bias", tensors.find("blk.0.attn_q.bias").has_value());
   if (architecture == "llama" || architecture == "granite") {
     values.insert_or_assign("mlp_bias", tensors.find("blk.0.ffn_up.bias").has_value());
   }
 }
 
-// gpt-oss slides on every other layer, the first included, unless a file says otherwise.
+// gpt-oss has sliding-window attention in every second layer from the first on, unless a file says otherwise.
 void add_alternating_layers(Values& values) {
   drop_when(values, "gpt-oss.attention.sliding_window_pattern", 2.0);
   const auto layers = values.find("num_hidden_layers");
@@ -204,7 +206,7 @@ void add_alternating_layers(Values& values) {
   values.try_emplace("layer_types", std::move(kinds));
 }
 
-// What the converter leaves out because llama.cpp knows it by the architecture's name.
+// Values that the converter omits because llama.cpp derives them from the architecture's name.
 void add_family_constants(Values& values, std::string_view architecture) {
   if (architecture == "qwen3moe") values.try_emplace("norm_topk_prob", true);
   if (architecture != "gpt-oss") return;
@@ -217,8 +219,8 @@ void add_family_constants(Values& values, std::string_view architecture) {
   values.try_emplace("rope_scaling.truncate", false);
 }
 
-// GGUF counts rotated dimensions where Hugging Face gives their share, and keeps the factors of some scalings
-// in tensors.
+// GGUF stores the number of rotated dimensions where Hugging Face has their fraction, and stores the factors
+// of some scalings in tensors.
 struct RopeSource {
   std::string_view architecture;
   std::string_view origin;
@@ -226,7 +228,7 @@ struct RopeSource {
 };
 
 constexpr std::int64_t max_factors = 4096;
-constexpr std::string_view kind_key = "rope_scaling.rope_type";
+constexpr std::string_view type_key = "rope_scaling.rope_type";
 
 std::optional<double> number(const Values& values, std::string_view key) {
   const auto found = values.find(key);
@@ -244,7 +246,7 @@ void erase(Values& values, std::string_view key) {
   if (const auto found = values.find(key); found != values.end()) values.erase(found);
 }
 
-// Empty when there is no such tensor.
+// Empty if there is no such tensor.
 std::vector<double> factors(const RopeSource& source, std::string_view name) {
   const auto tensor = source.tensors.find(name);
   if (!tensor) return {};
@@ -270,14 +272,13 @@ std::optional<double> head_size(const Values& values) {
   return std::floor(*width / *heads);
 }
 
-// The share that gives `dims` again when a head of `size` is multiplied by it in float and cut to a whole
-// number.
-double share_of(double dims, double size) {
-  auto share = static_cast<float>(dims / size);
-  if (std::trunc(static_cast<float>(size) * share) < static_cast<float>(dims)) {
-    share = std::nextafter(share, std::numeric_limits<float>::infinity());
+// The fraction for which trunc(size * fraction), computed in float, is exactly `dims`.
+double fraction_of(double dims, double size) {
+  auto fraction = static_cast<float>(dims / size);
+  if (std::trunc(static_cast<float>(size) * fraction) < static_cast<float>(dims)) {
+    fraction = std::nextafter(fraction, std::numeric_limits<float>::infinity());
   }
-  return static_cast<double>(share);
+  return static_cast<double>(fraction);
 }
 
 void settle_heads(Values& values, std::string_view architecture) {
@@ -289,12 +290,12 @@ void settle_heads(Values& values, std::string_view architecture) {
   const auto dims = number(values, dims_key);
   if (!dims || *dims < 1 || *dims > *size) return;
   erase(values, dims_key);
-  // Phi rotates half of a head unless its config says otherwise; the others rotate all of it.
+  // Phi rotates half of each head by default; the other families rotate whole heads.
   if (*dims != *size || architecture == "phi2")
-    values.emplace("partial_rotary_factor", share_of(*dims, *size));
+    values.emplace("partial_rotary_factor", fraction_of(*dims, *size));
 }
 
-// llama.cpp takes a factor without a kind for linear scaling, and a linear factor of 0 or 1 for none.
+// llama.cpp treats a factor without a type as linear scaling, and a linear factor of 0 or 1 as no scaling.
 void settle_kind(Values& values, std::string_view architecture) {
   const std::string old_factor = fmt::format("{}.rope.scale_linear", architecture);
   if (const auto factor = number(values, old_factor)) {
@@ -302,18 +303,18 @@ void settle_kind(Values& values, std::string_view architecture) {
     values.try_emplace("rope_scaling.factor", *factor);
   }
   const double factor = number(values, "rope_scaling.factor").value_or(0.0);
-  const std::string kind = text(values, kind_key).value_or("linear");
+  const std::string kind = text(values, type_key).value_or("linear");
   if (kind != "none" && !(kind == "linear" && (factor == 0.0 || factor == 1.0))) {
-    values.try_emplace(std::string(kind_key), kind);
+    values.try_emplace(std::string(type_key), kind);
     return;
   }
-  erase(values, kind_key);
+  erase(values, type_key);
   erase(values, "rope_scaling.factor");
   erase(values, "rope_scaling.original_max_position_embeddings");
 }
 
-// Hugging Face computes this factor for LongRoPE where GGUF stores the result.
-bool is_the_usual_factor(const Values& values, double attention_factor) {
+// Hugging Face computes this factor for LongRoPE; GGUF stores the result.
+bool is_default_attention_factor(const Values& values, double attention_factor) {
   const auto original = number(values, "original_max_position_embeddings");
   const auto context = number(values, "max_position_embeddings");
   if (!original || !context || *original <= 1) return false;
@@ -331,7 +332,7 @@ void add_long_factors(Values& values, const RopeSource& source) {
          fmt::format("{}: expected as many long rope factors as short ones, found {} and {}", source.origin,
                      longer.size(), shorter.size()));
   }
-  values.insert_or_assign(std::string(kind_key), std::string("longrope"));
+  values.insert_or_assign(std::string(type_key), std::string("longrope"));
   values.insert_or_assign("rope_scaling.long_factor", std::move(longer));
   values.insert_or_assign("rope_scaling.short_factor", std::move(shorter));
 }
@@ -339,24 +340,25 @@ void add_long_factors(Values& values, const RopeSource& source) {
 void add_frequency_factors(Values& values, const RopeSource& source) {
   std::vector<double> found = factors(source, "rope_freqs.weight");
   if (std::all_of(found.begin(), found.end(), [](double factor) { return factor == 1.0; })) return;
-  values.try_emplace(std::string(kind_key), std::string("freq_factors"));
+  values.try_emplace(std::string(type_key), std::string("freq_factors"));
   values.emplace("rope_scaling.freq_factors", std::move(found));
 }
 
-// A multiplier on top of what the kind of scaling brings along, except for LongRoPE, where it is all of it.
+// An extra multiplier on the attention factor of the scaling type; for LongRoPE it is the whole factor.
 void settle_attention_factor(Values& values, std::string_view architecture) {
   const std::string key = fmt::format("{}.rope.scaling.attn_factor", architecture);
   const auto factor = number(values, key);
   if (!factor) return;
-  if (text(values, kind_key) != "longrope") {
+  if (text(values, type_key) != "longrope") {
     if (*factor == 1.0) erase(values, key);
     return;
   }
   erase(values, key);
-  if (!is_the_usual_factor(values, *factor)) values.try_emplace("rope_scaling.attention_factor", *factor);
+  if (!is_default_attention_factor(values, *factor))
+    values.try_emplace("rope_scaling.attention_factor", *factor);
 }
 
-// "rope_freqs.weight", which is what llama3 scaling becomes, is given as "rope_scaling.rope_type" =
+// "rope_freqs.weight", GGUF's form of llama3 scaling, becomes "rope_scaling.rope_type" =
 // "freq_factors" with "rope_scaling.freq_factors": each pair's frequency is divided by its factor.
 void settle_rope(Values& values, const RopeSource& source) {
   settle_heads(values, source.architecture);
@@ -393,16 +395,16 @@ Config gguf_config(const GgufMetadata& metadata, const Checkpoint& tensors) {
        {"intermediate_size", "n_inner", "num_attention_heads", "num_key_value_heads"}) {
     collapse_uniform(values, key);
   }
-  drop_what_has_no_effect(values, architecture);
+  drop_keys_without_effect(values, architecture);
   if (const auto tokens = entries.find("tokenizer.ggml.tokens");
       tokens != entries.end() && tokens->second.is_array) {
     values.try_emplace("vocab_size", static_cast<double>(tokens->second.count));
   }
-  add_what_tensors_say(values, architecture, tensors);
+  add_keys_from_tensors(values, architecture, tensors);
   add_tokens_and_sampling(values, metadata);
   settle_rope(values, {.architecture = architecture, .origin = metadata.origin(), .tensors = tensors});
   add_family_constants(values, architecture);
-  // A GGUF file that names no window has none, whatever the family's default is.
+  // A GGUF file without this key has no sliding window, regardless of the family's default.
   return Config(std::move(values), metadata.origin(), std::move(others), {"sliding_window"});
 }
 

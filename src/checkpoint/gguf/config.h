@@ -1,4 +1,4 @@
-// GGUF metadata under Hugging Face's names, so that a family is described once for both kinds of file.
+// GGUF metadata under Hugging Face's names, so that an architecture is described once for both file formats.
 #pragma once
 
 #include "checkpoint/checkpoint.h"
@@ -6,9 +6,9 @@
 
 namespace inferno {
 
-// `tensors` answers what GGUF says through tensors and not through keys: whether the head is tied, whether
-// there are biases, the factors of rotary scaling. Only its find() is used. Keys of the architecture without
-// a Hugging Face name stay under their own. Error{corrupt} when the architecture is not named.
+// `tensors` gives what GGUF stores in tensors rather than keys: tied embeddings, biases, RoPE factors. Only
+// its find() is used. Keys of the architecture without a Hugging Face name keep their own. Error{corrupt} if
+// the architecture is missing.
 Config gguf_config(const GgufMetadata& metadata, const Checkpoint& tensors);
 
 }  // namespace inferno

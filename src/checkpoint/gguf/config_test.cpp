@@ -71,7 +71,7 @@ TEST(GgufConfig, RenamesGpt2sKeys) {
   EXPECT_EQ(c.integer("vocab_size"), 4);
 }
 
-TEST(GgufConfig, TurnsRotatedDimensionsIntoAShare) {
+TEST(GgufConfig, ConvertsRotatedDimensionsToAFraction) {
   const auto phi = [](std::uint32_t dims) {
     return model("phi2")
         .set("phi2.embedding_length", std::uint32_t{2560})
@@ -79,7 +79,7 @@ TEST(GgufConfig, TurnsRotatedDimensionsIntoAShare) {
         .set("phi2.rope.dimension_count", dims);
   };
   EXPECT_FLOAT_EQ(config_of(phi(32)).number("partial_rotary_factor"), 0.4f);
-  // Phi rotates half of each head unless it says otherwise, so all of it must be said.
+  // Phi rotates half of each head by default, so whole heads need an explicit value.
   EXPECT_FLOAT_EQ(config_of(phi(80)).number("partial_rotary_factor"), 1.0f);
   EXPECT_THAT(config_of(phi(81)).unread(), Contains("phi2.rope.dimension_count"));
   for (std::uint32_t dims = 1; dims < 80; ++dims) {
@@ -88,7 +88,7 @@ TEST(GgufConfig, TurnsRotatedDimensionsIntoAShare) {
   }
 }
 
-TEST(GgufConfig, TakesHeadSizesFromTheKeysThatAgree) {
+TEST(GgufConfig, AcceptsConsistentHeadSizes) {
   GgufWriter writer = model("qwen3")
                           .set("qwen3.embedding_length", std::uint32_t{1024})
                           .set("qwen3.attention.head_count", std::uint32_t{16})
@@ -101,7 +101,7 @@ TEST(GgufConfig, TakesHeadSizesFromTheKeysThatAgree) {
   EXPECT_THAT(config_of(writer).unread(), Contains("qwen3.attention.value_length"));
 }
 
-TEST(GgufConfig, KnowsTheExpertsOfEachFamily) {
+TEST(GgufConfig, RenamesTheExpertKeysOfEachFamily) {
   const Config qwen = config_of(model("qwen3moe")
                                     .set("qwen3moe.expert_count", std::uint32_t{128})
                                     .set("qwen3moe.expert_used_count", std::uint32_t{8})
@@ -145,7 +145,7 @@ TEST(GgufConfig, RenamesGranitesMultipliers) {
   EXPECT_THAT(config_of(writer).unread(), Contains("granite.rope.scaling.finetuned"));
 }
 
-TEST(GgufConfig, FillsInWhatGptOssLeavesOut) {
+TEST(GgufConfig, AddsTheConstantsOfGptOss) {
   const Config c = config_of(model("gpt-oss")
                                  .set("gpt-oss.block_count", std::uint32_t{3})
                                  .set("gpt-oss.feed_forward_length", std::uint32_t{2880})
@@ -169,7 +169,7 @@ TEST(GgufConfig, FillsInWhatGptOssLeavesOut) {
   EXPECT_FALSE(c.flag("tie_word_embeddings", true));
 }
 
-TEST(GgufConfig, FillsInNothingThatGptOssDoesNotNeed) {
+TEST(GgufConfig, AddsNoOtherConstantsToGptOss) {
   GgufWriter writer = model("gpt-oss").set("gpt-oss.block_count", std::uint32_t{2});
   EXPECT_FALSE(config_of(writer).has("rope_scaling.beta_fast"));
   writer.set("gpt-oss.attention.sliding_window_pattern", std::uint32_t{2});
@@ -187,7 +187,7 @@ TEST(GgufConfig, RefusesKeysThatContradictEachOther) {
   EXPECT_THAT(caught_error([&] { config_of(writer); }).what(), HasSubstr("contradicts another key"));
 }
 
-TEST(GgufConfig, SettlesWhichKeysMeanNoScaling) {
+TEST(GgufConfig, RecognizesKeysThatMeanNoScaling) {
   const auto scaled = [](std::string kind, float factor) {
     return config_of(model("llama")
                          .set("llama.rope.scaling.type", std::move(kind))
@@ -202,7 +202,7 @@ TEST(GgufConfig, SettlesWhichKeysMeanNoScaling) {
   EXPECT_EQ(old.number("rope_scaling.factor"), 2.0f);
 }
 
-TEST(GgufConfig, GivesLlama3sFrequencyFactors) {
+TEST(GgufConfig, ReadsLlama3sFrequencyFactors) {
   const Config c = config_of(model("llama").tensor("rope_freqs.weight", 0, {3}, floats({1.0f, 2.0f, 8.0f})));
   EXPECT_EQ(c.text("rope_scaling.rope_type", ""), "freq_factors");
   EXPECT_THAT(c.numbers("rope_scaling.freq_factors"), ElementsAre(1.0f, 2.0f, 8.0f));
@@ -210,7 +210,7 @@ TEST(GgufConfig, GivesLlama3sFrequencyFactors) {
   EXPECT_FALSE(none.has("rope_scaling.rope_type"));
 }
 
-TEST(GgufConfig, GivesPhi3sLongRopeFactors) {
+TEST(GgufConfig, ReadsPhi3sLongRopeFactors) {
   const double scale = 131072.0 / 4096.0;
   const auto usual = static_cast<float>(std::sqrt(1.0 + std::log(scale) / std::log(4096.0)));
   GgufWriter writer = model("phi3")
@@ -230,7 +230,7 @@ TEST(GgufConfig, GivesPhi3sLongRopeFactors) {
   EXPECT_EQ(config_of(writer).number("rope_scaling.attention_factor"), 2.0f);
 }
 
-TEST(GgufConfig, RefusesFactorsThatAreNone) {
+TEST(GgufConfig, RefusesInvalidFactors) {
   const std::vector<GgufWriter> bad = {
       model("llama").tensor("rope_freqs.weight", 0, {2}, floats({1.0f, 0.0f})),
       model("llama").tensor("rope_freqs.weight", 0, {2}, floats({1.0f, std::nanf("")})),
@@ -262,7 +262,7 @@ TEST(GgufConfig, CollapsesListsOfOneValue) {
   EXPECT_EQ(caught_error([&] { heads({4, 2}).integer("num_key_value_heads"); }).kind(), ErrorKind::corrupt);
 }
 
-TEST(GgufConfig, GathersTheTokensThatEndAText) {
+TEST(GgufConfig, CollectsTheEosTokens) {
   const Config c = config_of(model("llama")
                                  .set("tokenizer.ggml.eos_token_id", std::uint32_t{128001})
                                  .set("tokenizer.ggml.eot_token_id", std::uint32_t{128009})

@@ -1,5 +1,5 @@
-// The key-value part of a GGUF file. It keeps the file's bytes and decodes a value when it is asked for: a
-// vocabulary of 200,000 strings costs nothing until someone wants it.
+// The key-value part of a GGUF file. It keeps the bytes and decodes values on demand: a vocabulary of 200,000
+// strings costs nothing until it is used.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +29,9 @@ enum class GgufType : std::uint32_t {
 
 class GgufMetadata {
  public:
-  // Where a value lies in the bytes. The parser has checked that all of it is there.
+  // The location of a value in the bytes. The parser has checked that it is complete.
   struct Entry {
-    GgufType type = GgufType::u8;  // of the elements, for an array
+    GgufType type = GgufType::u8;  // element type, for an array
     bool is_array = false;
     std::uint64_t count = 1;
     std::size_t offset = 0;  // of the first element
@@ -44,15 +44,15 @@ class GgufMetadata {
   const Entries& entries() const { return entries_; }
   bool has(std::string_view key) const { return entries_.contains(key); }
 
-  // nullopt when the key is absent. Error{corrupt} naming it when its value is of another kind; integers of
-  // any width serve integer() and number(), floats only number(). Views last as long as this object.
+  // nullopt if the key is absent. Error{corrupt} naming the key if its value has another type; integer() and
+  // number() accept integers of any width, number() also floats. Views are valid as long as this object.
   std::optional<std::int64_t> integer(std::string_view key) const;
   std::optional<double> number(std::string_view key) const;
   std::optional<bool> flag(std::string_view key) const;
   std::optional<std::string_view> text(std::string_view key) const;
   std::optional<std::vector<std::string_view>> strings(std::string_view key) const;
   std::optional<std::vector<std::int64_t>> integers(std::string_view key) const;  // booleans as 0 and 1
-  std::optional<std::vector<double>> numbers(std::string_view key) const;         // integers too
+  std::optional<std::vector<double>> numbers(std::string_view key) const;         // also accepts integers
 
  private:
   const Entry* find(std::string_view key, bool array, std::string_view expected) const;
@@ -66,7 +66,7 @@ class GgufMetadata {
   std::string origin_;
 };
 
-// Bytes of one element; 0 for strings, whose size varies, and for arrays.
+// Bytes of one element; 0 for strings and arrays, whose size varies.
 std::size_t size_of(GgufType type);
 
 }  // namespace inferno

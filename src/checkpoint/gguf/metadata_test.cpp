@@ -65,13 +65,13 @@ TEST(GgufMetadata, DecodesLists) {
   EXPECT_THAT(*m.strings("none"), IsEmpty());
 }
 
-TEST(GgufMetadata, GivesNothingForAnAbsentKey) {
+TEST(GgufMetadata, ReturnsNothingForAnAbsentKey) {
   const GgufMetadata m = metadata_of(GgufWriter());
   EXPECT_FALSE(m.has("k") || m.integer("k") || m.number("k") || m.flag("k") || m.text("k") ||
                m.strings("k") || m.integers("k") || m.numbers("k"));
 }
 
-TEST(GgufMetadata, RefusesAValueOfAnotherKind) {
+TEST(GgufMetadata, RefusesAValueOfAnotherType) {
   const GgufMetadata m = metadata_of(GgufWriter()
                                          .set("text", std::string("x"))
                                          .set("float", 1.0f)

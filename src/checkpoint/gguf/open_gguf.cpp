@@ -15,7 +15,7 @@
 namespace inferno {
 namespace {
 
-// Each part keeps its file open; no converter makes more than a few dozen.
+// Each part keeps its file open; converters write a few dozen at most.
 constexpr std::int64_t max_parts = 1024;
 
 struct Part {
@@ -64,7 +64,7 @@ class GgufCheckpoint final : public Checkpoint {
                                                                  .bytes = tensor.bytes});
         if (!fresh) {
           fail(ErrorKind::corrupt,
-               fmt::format("{}: tensor {} is in an earlier part too", part.origin, quote(place->first)));
+               fmt::format("{}: tensor {} is also in an earlier part", part.origin, quote(place->first)));
         }
       }
     }
@@ -74,7 +74,7 @@ class GgufCheckpoint final : public Checkpoint {
   Tensors tensors_;
   GgufMetadata metadata_;
   std::string architecture_;
-  Config config_;  // last: made by asking this object for the members above
+  Config config_;  // last: its construction uses the members above
 };
 
 Part read_part(std::shared_ptr<const ByteSource> source, std::string origin) {
@@ -86,15 +86,16 @@ Part read_part(const std::filesystem::path& path) {
   return read_part(open_file(path), path.string());
 }
 
-// The parts' own account of themselves must agree with their names.
+// The metadata of a part must agree with its file name.
 void check_part(const Part& part, int number, int count) {
   const auto index = part.header.metadata.integer("split.no");
   const auto parts = part.header.metadata.integer("split.count");
   if (index != number - 1 || parts != count) {
-    fail(ErrorKind::corrupt,
-         fmt::format("{}: expected part {} of {}, found split.no {} and split.count {}", part.origin, number,
-                     count, index.value_or(-1), parts.value_or(-1)),
-         {.why = "the parts were renamed, or belong to different models", .next = "fetch all parts again"});
+    fail(
+        ErrorKind::corrupt,
+        fmt::format("{}: expected part {} of {}, found split.no {} and split.count {}", part.origin, number,
+                    count, index.value_or(-1), parts.value_or(-1)),
+        {.why = "the parts were renamed, or belong to different models", .next = "download all parts again"});
   }
 }
 
@@ -125,10 +126,11 @@ std::vector<Part> read_parts(const std::filesystem::path& path) {
   if (count <= 1 && (!name || name->count == 1)) return parts;
   if (!name || name->count != count) {
     fail(ErrorKind::corrupt,
-         fmt::format("{}: is one of {} parts by its own account, which its name does not say", path.string(),
+         fmt::format("{}: its header says that it is one of {} parts, its name does not", path.string(),
                      count),
          {.why = "the other parts are found by their names",
-          .next = "give it the name it had, ending in " + gguf_split_name("", 1, static_cast<int>(count))});
+          .next =
+              "restore its original name, which ends in " + gguf_split_name("", 1, static_cast<int>(count))});
   }
   check_part(parts.front(), 1, name->count);
   for (int number = 2; number <= name->count; ++number) {
@@ -173,7 +175,7 @@ std::unique_ptr<Checkpoint> open_gguf(std::shared_ptr<const ByteSource> source, 
   std::vector<Part> parts;
   parts.push_back(read_part(std::move(source), origin));
   if (parts.front().header.metadata.integer("split.count").value_or(1) > 1) {
-    fail(ErrorKind::unsupported, fmt::format("{}: is one part of several", origin));
+    fail(ErrorKind::unsupported, fmt::format("{}: one part of a split model", origin));
   }
   return std::make_unique<GgufCheckpoint>(std::move(parts));
 }

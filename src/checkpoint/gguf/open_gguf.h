@@ -1,4 +1,4 @@
-// A GGUF model: one file, or several that belong together.
+// A GGUF model: one file, or the parts of a split model.
 #pragma once
 
 #include <filesystem>
@@ -13,14 +13,14 @@
 
 namespace inferno {
 
-// `path` is the file, or the first of a split model ("...-00001-of-00003.gguf"), whose others lie beside it.
-// Error{not_found} naming a missing part.
+// `path` is the file, or the first of a split model ("...-00001-of-00003.gguf") with the other parts in the
+// same folder. Error{not_found} naming a missing part.
 std::unique_ptr<Checkpoint> open_gguf(const std::filesystem::path& path);
 
-// The same for bytes that are not a file of their own; such a model cannot be split.
+// The same for bytes in memory or in a larger file; such a model cannot be split.
 std::unique_ptr<Checkpoint> open_gguf(std::shared_ptr<const ByteSource> source, const std::string& origin);
 
-// Null when the checkpoint is not a GGUF file. Lasts as long as the checkpoint.
+// nullptr if the checkpoint is not a GGUF file. Valid as long as the checkpoint.
 const GgufMetadata* gguf_metadata(const Checkpoint& checkpoint);
 
 // How llama.cpp names the files of a split model: "name-00002-of-00003.gguf".
@@ -30,7 +30,7 @@ struct GgufSplitName {
   int count = 0;
 };
 
-// nullopt when the file name does not end that way.
+// nullopt if the file name has no such ending.
 std::optional<GgufSplitName> parse_gguf_split_name(std::string_view file_name);
 
 std::string gguf_split_name(std::string_view stem, int number, int count);

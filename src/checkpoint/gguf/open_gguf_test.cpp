@@ -49,7 +49,7 @@ TEST(Gguf, OpensAFile) {
   EXPECT_EQ(gguf_metadata(*checkpoint)->integer("tokenizer.ggml.eos_token_id"), 3);
 }
 
-TEST(Gguf, GivesTheBytesOfATensor) {
+TEST(Gguf, ReadsTheBytesOfATensor) {
   const std::vector<std::byte> bytes = {std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}};
   GgufWriter writer = first_part("a");
   writer.tensor("b", 24, {4}, bytes);
@@ -103,7 +103,7 @@ TEST_F(SplitGguf, RefusesPartsThatDoNotBelongTogether) {
   std::filesystem::copy_file(path(3, 3), path(2, 3), std::filesystem::copy_options::overwrite_existing);
   EXPECT_THAT(refusal().what(), HasSubstr("expected part 2 of 3, found split.no 2"));
   write({first_part("a"), part("b"), part("b")}, 3);
-  EXPECT_THAT(refusal().what(), HasSubstr("\"b\" is in an earlier part too"));
+  EXPECT_THAT(refusal().what(), HasSubstr("\"b\" is also in an earlier part"));
   write({first_part("a"), part("b"), part("c")}, 4);
   EXPECT_THAT(refusal().what(), HasSubstr("expected 4 tensors in 3 parts, found 3"));
 }
@@ -117,7 +117,7 @@ TEST_F(SplitGguf, RefusesAPartUnderAnotherName) {
   EXPECT_THAT(error.advice().next, HasSubstr("-00001-of-00003.gguf"));
 }
 
-TEST_F(SplitGguf, RefusesANameThatPromisesMoreThanTheFile) {
+TEST_F(SplitGguf, RefusesANameWithMorePartsThanTheHeader) {
   first_part("a").write(path(1, 3));
   EXPECT_EQ(refusal().kind(), ErrorKind::corrupt);
 }

@@ -19,7 +19,7 @@
 namespace inferno {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "GGUF values are copied as they lie in the file");
+static_assert(std::endian::native == std::endian::little, "GGUF values are copied without byte swapping");
 
 constexpr std::uint64_t default_alignment = 32;
 constexpr std::uint64_t max_alignment = 1u << 20;
@@ -27,14 +27,14 @@ constexpr std::uint64_t max_header = 128u << 20;
 constexpr std::uint64_t first_read = 1u << 20;
 constexpr std::uint64_t max_keys = 1u << 16;
 constexpr std::uint64_t max_tensors = 1u << 16;
-constexpr std::uint64_t longest_key = 65535;  // the format's own limit
-constexpr std::uint64_t longest_tensor_name = 255;
+constexpr std::uint64_t max_key_bytes = 65535;  // the limit of the format
+constexpr std::uint64_t max_tensor_name_bytes = 255;
 constexpr std::uint32_t max_dimensions = 4;
-// The least one of each can take, so that a count can be refused before anything is allocated for it.
+// The smallest encoding of each, to refuse a count before allocating memory for it.
 constexpr std::uint64_t min_key_bytes = 8 + 1 + 4 + 1;
 constexpr std::uint64_t min_tensor_bytes = 8 + 1 + 4 + 4 + 8;
 
-// Reads forward through the header, fetching the file in growing pieces: its length is known only at its end.
+// Reads the header front to back, in growing pieces, because its length is unknown until its end.
 class HeaderReader {
  public:
   HeaderReader(const ByteSource& file, std::string origin) : file_(file), origin_(std::move(origin)) {}
@@ -42,7 +42,7 @@ class HeaderReader {
   std::size_t position() const { return position_; }
   std::uint64_t remaining() const { return file_.size() - position_; }
 
-  // What was read so far; reading is over then.
+  // The bytes read so far. Ends reading.
   std::vector<std::byte> take_bytes() {
     bytes_.resize(position_);
     return std::move(bytes_);
@@ -57,11 +57,11 @@ class HeaderReader {
     return result;
   }
 
-  // The view lasts until the next read.
-  std::string_view string(std::uint64_t longest, std::string_view what) {
+  // The view is valid until the next read.
+  std::string_view string(std::uint64_t max_bytes, std::string_view what) {
     const auto length = value<std::uint64_t>(what);
-    if (length > longest) {
-      refuse(fmt::format("expected {} of at most {} bytes, found one of {}", what, longest, length));
+    if (length > max_bytes) {
+      refuse(fmt::format("expected {} of at most {} bytes, found {}", what, max_bytes, length));
     }
     need(length, what);
     const auto* start = reinterpret_cast<const char*>(bytes_.data() + position_);
@@ -85,7 +85,7 @@ class HeaderReader {
       refuse(fmt::format("expected {} of {} bytes at {}, but the file has only {} bytes", what, count,
                          position_, file_.size()),
              ErrorKind::corrupt,
-             {.why = "the download stopped early, or a length is wrong", .next = "fetch it again"});
+             {.why = "the download stopped early, or a length is wrong", .next = "download it again"});
     }
     const std::uint64_t end = position_ + count;  // at most the size of the file
     if (end <= bytes_.size()) return;
@@ -115,8 +115,8 @@ void check_magic(const HeaderReader& reader, std::string_view magic) {
     reader.refuse("this GGUF file is big-endian, which Inferno does not read", ErrorKind::unsupported);
   for (const std::string_view old : {"lmgg", "tjgg", "algg", "fmgg"}) {
     if (magic == old) {
-      reader.refuse("this is a file of GGUF's predecessors (GGML, GGJT), which Inferno does not read",
-                    ErrorKind::unsupported, {.why = {}, .next = "take a GGUF file of this model"});
+      reader.refuse("this is a file in an old format (GGML, GGJT), which Inferno does not read",
+                    ErrorKind::unsupported, {.why = {}, .next = "use a GGUF file of this model"});
     }
   }
   reader.refuse(fmt::format("expected a GGUF file, found {} at its start", quote(magic)));
@@ -131,16 +131,16 @@ Counts read_preamble(HeaderReader& reader) {
   }
   if (version != 2 && version != 3) {
     reader.refuse(fmt::format("expected GGUF version 2 or 3, found version {}", version),
-                  ErrorKind::unsupported, {.why = {}, .next = "take a file written by a current converter"});
+                  ErrorKind::unsupported, {.why = {}, .next = "use a file written by a current converter"});
   }
   Counts counts;
   counts.tensors = reader.value<std::uint64_t>("the number of tensors");
   counts.keys = reader.value<std::uint64_t>("the number of keys");
   if (counts.keys > std::min(max_keys, reader.remaining() / min_key_bytes)) {
-    reader.refuse(fmt::format("{} keys cannot be in this file", counts.keys));
+    reader.refuse(fmt::format("expected fewer keys in a file of this size, found {}", counts.keys));
   }
   if (counts.tensors > std::min(max_tensors, reader.remaining() / min_tensor_bytes)) {
-    reader.refuse(fmt::format("{} tensors cannot be in this file", counts.tensors));
+    reader.refuse(fmt::format("expected fewer tensors in a file of this size, found {}", counts.tensors));
   }
   return counts;
 }
@@ -171,19 +171,19 @@ GgufMetadata::Entry read_value(HeaderReader& reader, const std::string& key) {
     entry.is_array = true;
     entry.type = read_type(reader, key);
     if (entry.type == GgufType::array) {
-      reader.refuse(fmt::format("{} is a list of lists, which no model needs", quote(key)));
+      reader.refuse(fmt::format("{} is a nested array, which Inferno does not read", quote(key)));
     }
     entry.count = reader.value<std::uint64_t>("a number of elements");
-    const std::uint64_t least = entry.type == GgufType::string ? sizeof(std::uint64_t) : size_of(entry.type);
-    if (entry.count > reader.remaining() / least) {
-      reader.refuse(
-          fmt::format("{} claims {} elements, for which the file is too short", quote(key), entry.count));
+    const std::uint64_t min_bytes =
+        entry.type == GgufType::string ? sizeof(std::uint64_t) : size_of(entry.type);
+    if (entry.count > reader.remaining() / min_bytes) {
+      reader.refuse(fmt::format("{} has {} elements, but the file is too short", quote(key), entry.count));
     }
   }
   entry.offset = reader.position();
   const bool fixed = entry.type != GgufType::string && entry.type != GgufType::boolean;
   if (entry.is_array && fixed) {
-    reader.skip(entry.count * size_of(entry.type), "a list");  // no more than remaining(), as checked above
+    reader.skip(entry.count * size_of(entry.type), "a list");  // at most remaining(), as checked above
   } else {
     for (std::uint64_t i = 0; i < entry.count; ++i) skip_element(reader, entry.type, key);
   }
@@ -193,8 +193,8 @@ GgufMetadata::Entry read_value(HeaderReader& reader, const std::string& key) {
 GgufMetadata::Entries read_entries(HeaderReader& reader, std::uint64_t count) {
   GgufMetadata::Entries entries;
   for (std::uint64_t i = 0; i < count; ++i) {
-    std::string key(reader.string(longest_key, "a key"));
-    if (key.empty() || !utf8::is_valid(key)) reader.refuse(fmt::format("{} cannot be a key", quote(key)));
+    std::string key(reader.string(max_key_bytes, "a key"));
+    if (key.empty() || !utf8::is_valid(key)) reader.refuse(fmt::format("invalid key {}", quote(key)));
     const GgufMetadata::Entry entry = read_value(reader, key);
     const auto [place, fresh] = entries.emplace(std::move(key), entry);
     if (!fresh) reader.refuse(fmt::format("the key {} is given twice", quote(place->first)));
@@ -202,13 +202,13 @@ GgufMetadata::Entries read_entries(HeaderReader& reader, std::uint64_t count) {
   return entries;
 }
 
-// Tensor types that Inferno does not read, gathered so that one message names them all.
+// Unsupported tensor types, collected so that one message lists all of them.
 using Unreadable = std::set<std::string>;
 
 void read_shape(HeaderReader& reader, GgufTensor& tensor) {
   const auto dimensions = reader.value<std::uint32_t>("a number of dimensions");
   if (dimensions > max_dimensions) {
-    reader.refuse(fmt::format("tensor {} has {} dimensions, at most {} are possible", quote(tensor.name),
+    reader.refuse(fmt::format("tensor {} has {} dimensions, the maximum is {}", quote(tensor.name),
                               dimensions, max_dimensions));
   }
   for (std::uint32_t i = 0; i < dimensions; ++i) {
@@ -230,7 +230,7 @@ void measure(const HeaderReader& reader, GgufTensor& tensor) {
   }
   const auto bytes = elements ? checked::mul(*elements / block, block_bytes(tensor.format)) : std::nullopt;
   if (!bytes) {
-    reader.refuse(fmt::format("tensor {} has the impossible shape [{}]", quote(tensor.name),
+    reader.refuse(fmt::format("tensor {} has the invalid shape [{}]", quote(tensor.name),
                               fmt::join(tensor.shape, ", ")));
   }
   tensor.bytes = *bytes;
@@ -238,9 +238,9 @@ void measure(const HeaderReader& reader, GgufTensor& tensor) {
 
 GgufTensor read_tensor(HeaderReader& reader, Unreadable& unreadable) {
   GgufTensor tensor;
-  tensor.name = reader.string(longest_tensor_name, "a tensor's name");
+  tensor.name = reader.string(max_tensor_name_bytes, "a tensor's name");
   if (tensor.name.empty() || !utf8::is_valid(tensor.name)) {
-    reader.refuse(fmt::format("{} cannot be the name of a tensor", quote(tensor.name)));
+    reader.refuse(fmt::format("invalid tensor name {}", quote(tensor.name)));
   }
   read_shape(reader, tensor);
   const auto type = reader.value<std::uint32_t>("a tensor's type");
@@ -267,22 +267,23 @@ std::uint64_t alignment_of(const HeaderReader& reader, const GgufMetadata& metad
   return alignment;
 }
 
-// Turns offsets into places in the file; refuses what lies outside of it, or over one another.
+// Makes offsets relative to the start of the file; refuses tensors that exceed the file or overlap.
 void place_tensors(const HeaderReader& reader, std::vector<GgufTensor>& tensors, std::uint64_t alignment,
                    std::uint64_t file_bytes) {
   const auto start = checked::align_up(reader.position(), alignment);
   std::vector<const GgufTensor*> order;
   for (GgufTensor& tensor : tensors) {
     if (tensor.offset % alignment != 0) {
-      reader.refuse(fmt::format("tensor {} lies at {}, which is no multiple of {}", quote(tensor.name),
-                                tensor.offset, alignment));
+      reader.refuse(fmt::format("tensor {} is at offset {}, which is not a multiple of {}",
+                                quote(tensor.name), tensor.offset, alignment));
     }
     const auto place = start ? checked::add(*start, tensor.offset) : std::nullopt;
     const auto end = place ? checked::add(*place, tensor.bytes) : std::nullopt;
     if (!end || *end > file_bytes) {
-      reader.refuse(fmt::format("tensor {} needs {} bytes at {} of the data, which the file does not have",
-                                quote(tensor.name), tensor.bytes, tensor.offset),
-                    ErrorKind::corrupt, {.why = "the download stopped early", .next = "fetch it again"});
+      reader.refuse(
+          fmt::format("tensor {} needs {} bytes at offset {} of the data, but the file is too short",
+                      quote(tensor.name), tensor.bytes, tensor.offset),
+          ErrorKind::corrupt, {.why = "the download stopped early", .next = "download it again"});
     }
     tensor.offset = *place;
     order.push_back(&tensor);
@@ -293,7 +294,7 @@ void place_tensors(const HeaderReader& reader, std::vector<GgufTensor>& tensors,
   for (std::size_t i = 1; i < order.size(); ++i) {
     if (order[i]->offset < order[i - 1]->offset + order[i - 1]->bytes) {
       reader.refuse(
-          fmt::format("tensors {} and {} share bytes", quote(order[i - 1]->name), quote(order[i]->name)));
+          fmt::format("tensors {} and {} overlap", quote(order[i - 1]->name), quote(order[i]->name)));
     }
   }
 }
@@ -309,10 +310,9 @@ std::vector<GgufTensor> read_tensors(HeaderReader& reader, std::uint64_t count) 
     }
   }
   if (!unreadable.empty()) {
-    reader.refuse(
-        fmt::format("holds tensors of types that Inferno does not read: {}", fmt::join(unreadable, ", ")),
-        ErrorKind::unsupported,
-        {.why = {}, .next = "take another quantization of this model, for instance Q4_K_M or Q8_0"});
+    reader.refuse(fmt::format("has tensors of unsupported types: {}", fmt::join(unreadable, ", ")),
+                  ErrorKind::unsupported,
+                  {.why = {}, .next = "use another quantization of this model, for example Q4_K_M or Q8_0"});
   }
   return tensors;
 }

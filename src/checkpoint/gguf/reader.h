@@ -1,5 +1,5 @@
-// The header of one GGUF file, versions 2 and 3. Every count, length and offset is held against the file's
-// size before it is believed.
+// Parses the header of a GGUF file, version 2 or 3. Every count, length and offset is checked against the
+// file size before it is used.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,17 @@ namespace inferno {
 struct GgufTensor {
   std::string name;
   WeightFormat format = WeightFormat::f32;
-  std::vector<std::int64_t> shape;  // outermost first: the file's own order reversed
+  std::vector<std::int64_t> shape;  // outermost first; the file has the reverse order
   std::uint64_t offset = 0;         // from the start of the file
   std::uint64_t bytes = 0;
 };
 
 struct GgufHeader {
   GgufMetadata metadata;
-  std::vector<GgufTensor> tensors;  // in the file's order
+  std::vector<GgufTensor> tensors;  // in file order
 };
 
-// Error{corrupt}, or Error{unsupported} for another version, byte order or type of tensor; all name `origin`.
+// Error{corrupt}, or Error{unsupported} for another version, byte order or tensor type; all name `origin`.
 GgufHeader read_gguf_header(const ByteSource& file, const std::string& origin);
 
 // Stops before the tensors, so that their types do not matter.

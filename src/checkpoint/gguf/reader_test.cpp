@@ -57,7 +57,7 @@ TEST(GgufReader, ReadsVersionsTwoAndThree) {
   }
 }
 
-TEST(GgufReader, RefusesBigEndianFilesByName) {
+TEST(GgufReader, RefusesBigEndianFiles) {
   EXPECT_THAT(refusal(tiny_llama_gguf(1, 0x03000000).image()).what(), HasSubstr("big-endian"));
   GgufImage image = two_tensors().image();
   std::memcpy(image.bytes.data(), "FUGG", 4);
@@ -71,7 +71,7 @@ TEST(GgufReader, RefusesBigEndianFilesByName) {
   EXPECT_THAT(refusal(image).what(), HasSubstr("\"\\x7fELF\""));
 }
 
-TEST(GgufReader, FollowsTheFilesAlignment) {
+TEST(GgufReader, UsesTheAlignmentOfTheFile) {
   GgufWriter writer = two_tensors();
   writer.set("general.alignment", std::uint32_t{4096}).align(4096);
   EXPECT_EQ(read(writer).tensors[1].offset, 8192u);
@@ -83,7 +83,7 @@ TEST(GgufReader, FollowsTheFilesAlignment) {
   EXPECT_THAT(refusal(writer.image()).what(), HasSubstr("general.alignment"));
 }
 
-TEST(GgufReader, NamesEveryTypeItDoesNotRead) {
+TEST(GgufReader, ListsAllUnsupportedTypes) {
   GgufWriter writer = two_tensors();
   writer.tensor("c", 16, {256}).tensor("d", 15, {256}).tensor("e", 16, {256}).tensor("f", 77, {1});
   const Error error = refusal(writer.image());
@@ -102,25 +102,25 @@ TEST(GgufReader, RefusesRowsThatAreNotWholeBlocks) {
 TEST(GgufReader, RefusesATensorBeyondTheEndOfTheFile) {
   GgufImage image = two_tensors().image();
   image.bytes.pop_back();
-  EXPECT_THAT(refusal(image).what(), HasSubstr("tensor \"b\" needs 136 bytes at 64"));
+  EXPECT_THAT(refusal(image).what(), HasSubstr("tensor \"b\" needs 136 bytes at offset 64"));
   image = two_tensors().image();
   image.patch("tensor 1 offset", ~std::uint64_t{0} - 31);
   EXPECT_THAT(refusal(image).what(), HasSubstr("tensor \"b\""));
 }
 
-TEST(GgufReader, RefusesTensorsThatShareBytes) {
+TEST(GgufReader, RefusesOverlappingTensors) {
   GgufImage image = two_tensors().image();
   image.patch("tensor 1 offset", 32);
-  EXPECT_THAT(refusal(image).what(), HasSubstr("tensors \"a\" and \"b\" share bytes"));
+  EXPECT_THAT(refusal(image).what(), HasSubstr("tensors \"a\" and \"b\" overlap"));
   image.patch("tensor 1 offset", 33);
-  EXPECT_THAT(refusal(image).what(), HasSubstr("no multiple of 32"));
+  EXPECT_THAT(refusal(image).what(), HasSubstr("not a multiple of 32"));
 }
 
 TEST(GgufReader, RefusesShapesWhoseSizeOverflows) {
   GgufImage image = two_tensors().image();
   image.patch("tensor 0 dimension 0", std::uint64_t{1} << 62);
   image.patch("tensor 0 dimension 1", 4);
-  EXPECT_THAT(refusal(image).what(), HasSubstr("impossible shape"));
+  EXPECT_THAT(refusal(image).what(), HasSubstr("invalid shape"));
   image.patch("tensor 0 dimension 0", std::uint64_t{1} << 63);
   EXPECT_THAT(refusal(image).what(), HasSubstr("has a dimension of 9223372036854775808"));
   image = two_tensors().image();
@@ -128,12 +128,12 @@ TEST(GgufReader, RefusesShapesWhoseSizeOverflows) {
   EXPECT_THAT(refusal(image).what(), HasSubstr("has 5 dimensions"));
 }
 
-TEST(GgufReader, RefusesCountsThatCannotBeInTheFile) {
+TEST(GgufReader, RefusesCountsTooLargeForTheFile) {
   for (const char* field : {"keys", "tensors"}) {
     for (const std::uint64_t count : {std::uint64_t{1000}, std::uint64_t{1} << 32, ~std::uint64_t{0}}) {
       GgufImage image = two_tensors().image();
       image.patch(field, count);
-      EXPECT_THAT(refusal(image).what(), HasSubstr("cannot be in this file"));
+      EXPECT_THAT(refusal(image).what(), HasSubstr("in a file of this size"));
     }
   }
 }
@@ -147,18 +147,18 @@ TEST(GgufReader, RefusesKeysAndTensorsGivenTwice) {
   EXPECT_THAT(refusal(tensors.image()).what(), HasSubstr("tensor \"a\" is given twice"));
 }
 
-TEST(GgufReader, RefusesValuesThatAreNoValues) {
+TEST(GgufReader, RefusesInvalidValues) {
   const std::vector<std::byte> one = {std::byte{1}}, two = {std::byte{2}}, sixteen(16);
   EXPECT_THAT(refusal(two_tensors().set_raw("k", 13, one).image()).what(), HasSubstr("unknown type 13"));
   EXPECT_THAT(refusal(two_tensors().set_raw("k", 7, two).image()).what(), HasSubstr("0 or 1"));
-  EXPECT_THAT(refusal(two_tensors().set_raw("", 7, one).image()).what(), HasSubstr("cannot be a key"));
-  EXPECT_THAT(refusal(two_tensors().set_raw("\xC3(", 7, one).image()).what(), HasSubstr("cannot be a key"));
+  EXPECT_THAT(refusal(two_tensors().set_raw("", 7, one).image()).what(), HasSubstr("invalid key"));
+  EXPECT_THAT(refusal(two_tensors().set_raw("\xC3(", 7, one).image()).what(), HasSubstr("invalid key"));
   std::vector<std::byte> nested = sixteen;
   nested[0] = std::byte{9};
-  EXPECT_THAT(refusal(two_tensors().set_raw("k", 9, nested).image()).what(), HasSubstr("list of lists"));
+  EXPECT_THAT(refusal(two_tensors().set_raw("k", 9, nested).image()).what(), HasSubstr("nested array"));
 }
 
-TEST(GgufReader, ReadsMetadataOfAFileWhoseTensorsItCannotRead) {
+TEST(GgufReader, ReadsMetadataOfAFileWithUnsupportedTensors) {
   GgufWriter writer = two_tensors();
   writer.tensor("c", 16, {256}).set("tokenizer.ggml.tokens", std::vector<std::string>{"a", "b"});
   const GgufMetadata metadata = read_gguf_metadata(*memory_source(writer.image().bytes), "x.gguf");

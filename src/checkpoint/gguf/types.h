@@ -1,4 +1,4 @@
-// ggml's numbering of tensor types, and which of them Inferno reads.
+// The tensor types of ggml: their numbers, their names, and which of them Inferno reads.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace inferno {
 
-// nullopt when Inferno does not read the type.
+// nullopt if Inferno does not read the type.
 std::optional<WeightFormat> ggml_format(std::uint32_t number);
 
-// The other direction; nullopt for formats that GGUF has no number for.
+// nullopt for formats that GGUF does not have.
 std::optional<std::uint32_t> ggml_number(WeightFormat format);
 
-// "IQ2_XXS", or "type 77" for a number nobody has given out.
+// "IQ2_XXS", or "type 77" for an unknown number.
 std::string ggml_type_name(std::uint32_t number);
 
 }  // namespace inferno

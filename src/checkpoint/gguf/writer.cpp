@@ -25,7 +25,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "GGUF files are little-endian");
 
-constexpr std::uint64_t alignment = 32;  // what readers assume when no key says otherwise
+constexpr std::uint64_t alignment = 32;  // the default of readers
 
 std::uint64_t padded(std::uint64_t size) {
   const auto up = checked::align_up(size, alignment);
@@ -73,8 +73,8 @@ class Header {
   std::vector<std::byte> bytes_;
 };
 
-// A file that shows itself under its name when it is complete. Until then it has no name at all where the
-// file system can do that, so that even a killed process leaves nothing behind, and one of its own elsewhere.
+// A file that gets its name when it is complete. Until then it has no name (O_TMPFILE), so that even a killed
+// process leaves nothing, or a temporary name if the file system does not support that.
 class PartialFile {
  public:
   explicit PartialFile(const std::filesystem::path& target)
@@ -95,7 +95,7 @@ class PartialFile {
   PartialFile(const PartialFile&) = delete;
   PartialFile& operator=(const PartialFile&) = delete;
 
-  // Takes the room at once where the file system can, so that a full disk is found before hours of work.
+  // Reserves the space at once if the file system can, so that a full disk is noticed before hours of work.
   void reserve(std::uint64_t size) {
     if (::fallocate(descriptor_, 0, 0, static_cast<off_t>(size)) == 0) return;
     if (errno != ENOSPC && errno != EFBIG && errno != EDQUOT) {
@@ -104,7 +104,7 @@ class PartialFile {
       if (ignored || space.available >= size) return;
       errno = ENOSPC;
     }
-    give_up(fmt::format("make room for {} bytes", size));
+    give_up(fmt::format("reserve {} bytes", size));
   }
 
   void write(std::span<const std::byte> bytes) {
@@ -117,7 +117,7 @@ class PartialFile {
   }
 
   void finish() {
-    if (::fsync(descriptor_) != 0) give_up("bring the file to the disk");
+    if (::fsync(descriptor_) != 0) give_up("sync the file to disk");
     if (!named_) {
       const std::string self = fmt::format("/proc/self/fd/{}", descriptor_);
       if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, partial_.c_str(), AT_SYMLINK_FOLLOW) != 0) {
@@ -127,7 +127,7 @@ class PartialFile {
     }
     const int descriptor = std::exchange(descriptor_, -1);
     if (::close(descriptor) != 0) give_up("close the file");
-    if (::rename(partial_.c_str(), target_.c_str()) != 0) give_up("move the finished file there");
+    if (::rename(partial_.c_str(), target_.c_str()) != 0) give_up("rename the finished file");
     named_ = false;
   }
 
@@ -137,7 +137,7 @@ class PartialFile {
     const bool full = reason == ENOSPC || reason == EDQUOT;
     fail(ErrorKind::io, fmt::format("{}: cannot {}: {}", target_.string(), what, std::strerror(reason)),
          {.why = {},
-          .next = full ? "free some space, or give a path on another disk; nothing was left behind"
+          .next = full ? "free some space, or give a path on another disk; no partial file was left"
                        : "check that the folder exists and may be written to"});
   }
 
@@ -151,7 +151,7 @@ class PartialFile {
 std::uint64_t OutgoingTensor::bytes() const {
   const auto elements = checked::elements(shape);
   expects(elements.has_value() && *elements % static_cast<std::uint64_t>(block_elements(format)) == 0,
-          "a tensor on its way out is whole blocks");
+          "a tensor to write consists of whole blocks");
   return bytes_for(format, *elements);
 }
 
@@ -169,7 +169,7 @@ std::vector<std::byte> gguf_header(const OutgoingGguf& file) {
   for (std::size_t i = 0; i < file.tensors.size(); ++i) {
     const OutgoingTensor& tensor = file.tensors[i];
     const auto type = ggml_number(tensor.format);
-    expects(type.has_value(), "a tensor on its way out has a type that GGUF knows");
+    expects(type.has_value(), "a tensor to write has a GGUF type");
     header.put(std::string_view(tensor.name));
     header.put(static_cast<std::uint32_t>(tensor.shape.size()));
     for (auto size = tensor.shape.rbegin(); size != tensor.shape.rend(); ++size) {

@@ -1,4 +1,4 @@
-// GGUF files on their way out: keys and tensors as plain data, written tensor after tensor.
+// Writes GGUF files from keys and tensors as plain data, one tensor after another.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ using GgufKeyValue = std::variant<std::uint32_t, std::int32_t, float, bool, std:
                                   std::vector<std::string>, std::vector<float>, std::vector<std::int32_t>>;
 using GgufKeys = std::vector<std::pair<std::string, GgufKeyValue>>;
 
-// Takes the bytes of a tensor, piece by piece and in order.
+// Receives the bytes of a tensor in pieces, in order.
 using ByteSink = std::function<void(std::span<const std::byte>)>;
 
 struct OutgoingTensor {
@@ -39,15 +39,15 @@ struct OutgoingGguf {
 // Everything before the tensors' bytes, padding included.
 std::vector<std::byte> gguf_header(const OutgoingGguf& file);
 
-// Where each tensor's bytes begin behind the header, and at the end how many bytes there are in all.
+// The offset of each tensor after the header, and as last element the total number of bytes.
 std::vector<std::uint64_t> gguf_offsets(const OutgoingGguf& file);
 
 // Called before each tensor with its index.
 using GgufProgress = std::function<void(std::size_t index)>;
 
-// Writes beside `path` first, makes sure that the bytes are on the disk, and renames: whatever fails, `path`
-// is as it was and nothing is left beside it. Needs the memory of the largest piece that a tensor hands over.
-// Error{io} saying why; checks for room on the disk before it begins.
+// Writes to a temporary file in the same folder, syncs and renames it: after any failure `path` is unchanged
+// and no temporary file is left. Needs the memory of the largest piece that a tensor writes. Checks for free
+// space before it begins. Error{io} with the reason.
 void write_gguf(const std::filesystem::path& path, const OutgoingGguf& file,
                 const GgufProgress& progress = {});
 

@@ -68,7 +68,7 @@ TEST(WriteGguf, WritesWhatTheReaderReads) {
   EXPECT_EQ(second->offset % 32, 0u);
 }
 
-TEST(WriteGguf, LeavesNothingBehindWhenATensorFails) {
+TEST(WriteGguf, LeavesNoFileIfATensorFails) {
   const TemporaryDirectory folder;
   const fs::path path = folder.write("model.gguf", "what was there before");
   OutgoingGguf file = small_file();
@@ -80,17 +80,17 @@ TEST(WriteGguf, LeavesNothingBehindWhenATensorFails) {
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(old), {}), "what was there before");
 }
 
-TEST(WriteGguf, SaysThatTheFolderIsMissing) {
+TEST(WriteGguf, ReportsAMissingFolder) {
   const Error error = caught_error([] { write_gguf("/nowhere/at/all/model.gguf", small_file()); });
   EXPECT_EQ(error.kind(), ErrorKind::io);
   EXPECT_NE(std::string(error.what()).find("/nowhere/at/all/model.gguf: cannot create the file"),
             std::string::npos);
 }
 
-TEST(WriteGguf, SaysThatTheDiskIsFull) {
+TEST(WriteGguf, ReportsAFullDisk) {
   const TemporaryDirectory folder;
   OutgoingGguf file = small_file();
-  // More than any disk of a test machine has; nothing of it is ever written.
+  // More than the disk of any test machine has; no byte is written.
   file.tensors.push_back({.name = "huge.weight",
                           .format = WeightFormat::f32,
                           .shape = {1 << 20, 1 << 20, 1 << 10},
@@ -100,7 +100,7 @@ TEST(WriteGguf, SaysThatTheDiskIsFull) {
   };
   const Error error = caught_error([&] { write_gguf(folder.path() / "model.gguf", file); });
   EXPECT_EQ(error.kind(), ErrorKind::io);
-  EXPECT_NE(std::string(error.what()).find("make room for"), std::string::npos);
+  EXPECT_NE(std::string(error.what()).find("reserve"), std::string::npos);
   EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 

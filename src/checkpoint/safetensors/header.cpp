@@ -19,10 +19,10 @@
 namespace inferno {
 namespace {
 
-// The format's own limit.
+// The limit of the format.
 constexpr std::uint64_t max_header = 100'000'000;
 constexpr std::uint64_t length_bytes = 8;
-// Far above any model; keeps the memory for a hostile header a small multiple of it.
+// Far above any model; limits the memory for a hostile header to a small multiple of its size.
 constexpr std::size_t max_tensors = 1u << 20;
 constexpr std::size_t max_dimensions = 8;
 
@@ -45,7 +45,7 @@ constexpr std::array types = {
     SafetensorsType{"F8_E8M0", 1, std::nullopt},
 };
 
-// Offsets here still count from the end of the header.
+// Its offsets are relative to the end of the header.
 class HeaderReader final : public JsonEvents {
  public:
   explicit HeaderReader(std::string_view origin) : origin_(origin) {}
@@ -149,7 +149,7 @@ class HeaderReader final : public JsonEvents {
   int depth_ = 0;
   bool in_list_ = false;
   std::string name_, field_;
-  std::vector<std::string> fields_;  // seen in the current tensor
+  std::vector<std::string> fields_;  // fields of the current tensor
   std::vector<std::uint64_t> numbers_;
   std::set<std::string> names_, metadata_keys_;
 };
@@ -167,7 +167,8 @@ std::string read_header_text(const ByteSource& file, std::string_view origin) {
     fail(ErrorKind::corrupt,
          fmt::format("{}: the header claims {} bytes; the file has {} and the format allows {}", origin,
                      length, file.size(), max_header),
-         {.why = "this is not a safetensors file, or its download stopped early", .next = "fetch it again"});
+         {.why = "this is not a safetensors file, or its download stopped early",
+          .next = "download it again"});
   }
   std::string text(length, '\0');
   file.read(length_bytes, std::as_writable_bytes(std::span(text)));
@@ -177,7 +178,7 @@ std::string read_header_text(const ByteSource& file, std::string_view origin) {
   return text;
 }
 
-// Sizes must agree with types and shapes, and the bytes must be covered without holes or overlap.
+// Sizes must agree with types and shapes, and the tensors must cover the data without gaps or overlap.
 void check_layout(std::vector<SafetensorsTensor>& tensors, std::uint64_t data_bytes,
                   std::string_view origin) {
   std::sort(tensors.begin(), tensors.end(), [](const SafetensorsTensor& a, const SafetensorsTensor& b) {
@@ -201,7 +202,7 @@ void check_layout(std::vector<SafetensorsTensor>& tensors, std::uint64_t data_by
   if (covered != data_bytes) {
     fail(ErrorKind::corrupt,
          fmt::format("{}: the tensors need {} bytes of data, the file has {}", origin, covered, data_bytes),
-         {.why = covered > data_bytes ? "the download stopped early" : "", .next = "fetch it again"});
+         {.why = covered > data_bytes ? "the download stopped early" : "", .next = "download it again"});
   }
 }
 

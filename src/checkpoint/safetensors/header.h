@@ -1,5 +1,5 @@
-// The header of one safetensors file: which tensors it holds and where. Every rule of the format is checked
-// here, so that what comes out can be read without another thought.
+// Parses the header of a safetensors file: its tensors and their offsets. Checks every rule of the format, so
+// that the result needs no further checks.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,24 @@
 namespace inferno {
 
 struct SafetensorsType {
-  std::string_view name;               // as the file spells it
-  std::uint64_t bytes;                 // of one element
-  std::optional<WeightFormat> format;  // nullopt: known, but not a weight
+  std::string_view name;               // as in the file
+  std::uint64_t bytes;                 // per element
+  std::optional<WeightFormat> format;  // nullopt: known, but not a weight type
 };
 
-// nullptr when the name is unknown.
+// nullptr if the name is unknown.
 const SafetensorsType* safetensors_type(std::string_view name);
 
 struct SafetensorsTensor {
   std::string name;
-  const SafetensorsType* type = nullptr;  // of static storage
+  const SafetensorsType* type = nullptr;  // has static storage
   std::vector<std::int64_t> shape;        // outermost first
   std::uint64_t offset = 0;               // from the start of the file
   std::uint64_t bytes = 0;
 };
 
-// In the order of their bytes. Error{corrupt} or, for a type of element nobody here knows,
-// Error{unsupported}; both name `origin` and the tensor.
+// Sorted by offset. Error{corrupt}, or Error{unsupported} for an unknown element type; both name `origin` and
+// the tensor.
 std::vector<SafetensorsTensor> read_safetensors_header(const ByteSource& file, std::string_view origin);
 
 }  // namespace inferno

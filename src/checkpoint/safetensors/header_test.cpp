@@ -53,7 +53,7 @@ TEST(SafetensorsHeader, AcceptsAFileWithoutTensorsAndPaddingAfterTheHeader) {
   EXPECT_THAT(read("{}      ", 0), IsEmpty());
 }
 
-TEST(SafetensorsHeader, KnowsTypesThatAreNoWeights) {
+TEST(SafetensorsHeader, AcceptsTypesThatAreNotWeights) {
   EXPECT_EQ(safetensors_type("BOOL")->format, std::nullopt);
   EXPECT_EQ(safetensors_type("U32")->bytes, 4u);
   EXPECT_EQ(safetensors_type("F8_E4M3")->format, WeightFormat::f8_e4m3);
@@ -77,7 +77,7 @@ TEST(SafetensorsHeader, RefusesAHeaderLongerThanTheFile) {
   EXPECT_THAT(caught_error([] { read(std::vector<std::byte>(7)); }).what(), HasSubstr("found 7 bytes"));
 }
 
-TEST(SafetensorsHeader, RefusesHolesOverlapAndTails) {
+TEST(SafetensorsHeader, RefusesGapsOverlapAndTrailingBytes) {
   const char* one = R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})";
   EXPECT_EQ(read(one, 4).size(), 1u);
   EXPECT_THAT(refusal(one, 5), HasSubstr("the file has 5"));

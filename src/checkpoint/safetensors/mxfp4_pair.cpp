@@ -16,19 +16,20 @@ namespace {
 
 constexpr std::size_t code_bytes = 16;
 constexpr std::size_t block_size = sizeof(blocks::Mxfp4);
-// Codes and scales of one step fit the second-level cache.
+// Codes and scales of one step fit into the L2 cache.
 constexpr std::size_t blocks_per_step = 8192;
 
 constexpr std::uint64_t low_nibbles = 0x0F0F0F0F0F0F0F0Full;
 
-// Puts a zero byte after each of the four bytes.
+// Inserts a zero byte after each of the four bytes.
 constexpr std::uint64_t spread(std::uint64_t four) {
   four = (four | (four << 16)) & 0x0000FFFF0000FFFFull;
   return (four | (four << 8)) & 0x00FF00FF00FF00FFull;
 }
 
-// Hugging Face's byte j holds elements 2j and 2j + 1, ours j and j + 16. So our bytes 2j and 2j + 1 are made
-// of the low and the high nibbles of its bytes j and j + 8: eight of them at a time.
+// Byte j holds elements 2j and 2j + 1 in Hugging Face's layout, and j and j + 16 in GGUF's. So GGUF's bytes
+// 2j and 2j + 1 consist of the low and the high nibbles of Hugging Face's bytes j and j + 8, here eight at a
+// time.
 void reorder(const std::byte* from, std::byte* to) {
   std::uint64_t first = 0;
   std::uint64_t second = 0;
@@ -88,7 +89,7 @@ class Mxfp4Pair final : public ByteSource {
     }
   }
 
-  // Fills `to` from byte `skip` of one block on.
+  // Fills `to` from byte `skip` of one block.
   void read_part(std::uint64_t block, std::size_t skip, std::span<std::byte> to) const {
     std::array<std::byte, block_size> whole = {};
     read_blocks(block, 1, whole.data());

@@ -40,7 +40,7 @@ Pair make_pair_of(std::size_t blocks) {
   return pair;
 }
 
-TEST(Mxfp4Pair, GivesElementsInTheirOrder) {
+TEST(Mxfp4Pair, KeepsTheOrderOfElements) {
   const std::size_t count = 5;
   const Pair pair = make_pair_of(count);
   std::array<blocks::Mxfp4, 5> read = {};

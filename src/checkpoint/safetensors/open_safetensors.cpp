@@ -26,13 +26,14 @@ struct Entry {
 };
 using Entries = std::map<std::string, Entry, std::less<>>;
 
-// Refuses what would otherwise load as tensors of packed integers. Returns whether the experts are MXFP4.
+// Refuses quantizations that would load as tensors of packed integers. Returns whether the experts are MXFP4.
 bool check_quantization(const Config& config) {
   bool quantized = false;
   for (const std::string& key : config.unread()) {
-    const bool ours = key.starts_with("quantization_config.") || key.starts_with("compression_config.");
-    if (ours) config.ignore(key);
-    quantized |= ours;
+    const bool is_quantization =
+        key.starts_with("quantization_config.") || key.starts_with("compression_config.");
+    if (is_quantization) config.ignore(key);
+    quantized |= is_quantization;
   }
   if (!quantized) return false;
   const std::string method =
@@ -40,9 +41,9 @@ bool check_quantization(const Config& config) {
   if (method == "mxfp4") return true;
   fail(ErrorKind::unsupported,
        fmt::format("{}: the weights are quantized with {}, which Inferno does not read", config.origin(),
-                   method.empty() ? "a method it does not name" : quote(method)),
-       {.why = "of quantized safetensors only gpt-oss's mxfp4 is read",
-        .next = "take the original bf16 or f16 repository, or a GGUF file of this model"});
+                   method.empty() ? "an unnamed method" : quote(method)),
+       {.why = "gpt-oss's mxfp4 is the only supported quantization in safetensors",
+        .next = "use the original bf16 or f16 repository, or a GGUF file of this model"});
 }
 
 Entries read_entries(const std::filesystem::path& directory, const SafetensorsFiles& files) {
@@ -58,7 +59,7 @@ Entries read_entries(const std::filesystem::path& directory, const SafetensorsFi
              fmt::format("{}: tensor {} is also in {}", origin, quote(tensor_name), quote(entry.file)));
       }
       if (const auto at = files.index.find(tensor_name); at != files.index.end() && at->second != name) {
-        fail(ErrorKind::corrupt, fmt::format("{}: holds tensor {}, which the index places in {}", origin,
+        fail(ErrorKind::corrupt, fmt::format("{}: has tensor {}, which the index places in {}", origin,
                                              quote(tensor_name), quote(at->second)));
       }
       entry = {.file = name,
@@ -72,7 +73,7 @@ Entries read_entries(const std::filesystem::path& directory, const SafetensorsFi
   }
   for (const auto& [tensor, shard] : files.index) {
     if (!entries.contains(tensor)) {
-      fail(ErrorKind::corrupt, fmt::format("{}: expected tensor {}, as the index says, but it is not there",
+      fail(ErrorKind::corrupt, fmt::format("{}: expected tensor {}, which the index lists, but it is missing",
                                            (directory / shard).string(), quote(tensor)));
     }
   }
@@ -91,7 +92,7 @@ StoredTensor joined(const StoredTensor& codes, const StoredTensor& scales) {
                          .source = interleave_mxfp4(codes, scales),
                          .bytes = scales.bytes * sizeof(blocks::Mxfp4),
                          .is_joined = true};
-  // At most 2^59 groups have room for their codes, and fewer in a file.
+  // No overflow: a file has fewer than 2^59 groups.
   result.shape.back() *= blocks::Mxfp4::elements;
   return result;
 }
@@ -102,7 +103,7 @@ bool fit_together(const StoredTensor& codes, const StoredTensor& scales) {
   return !scales.shape.empty() && codes.shape == expected;
 }
 
-// `required`: config.json announces MXFP4, so half a pair is an error and not a tensor of bytes.
+// `required`: config.json declares MXFP4, so half a pair is an error and not a tensor of bytes.
 void join_mxfp4_pairs(Entries& entries, const std::filesystem::path& directory, bool required) {
   std::vector<std::string> stems;
   for (const auto& [name, entry] : entries) {
@@ -114,8 +115,7 @@ void join_mxfp4_pairs(Entries& entries, const std::filesystem::path& directory, 
   for (const std::string& stem : stems) {
     const auto codes = entries.find(stem + std::string(blocks_suffix));
     const auto scales = entries.find(stem + std::string(scales_suffix));
-    if (codes == entries.end() && scales == entries.end())
-      continue;  // joined already, through its other half
+    if (codes == entries.end() && scales == entries.end()) continue;  // already joined
     if (codes == entries.end() || scales == entries.end()) {
       const Entry& half = (codes == entries.end() ? scales : codes)->second;
       if (required) refuse_pair((directory / half.file).string(), stem, "lacks its other half");
@@ -135,7 +135,7 @@ void join_mxfp4_pairs(Entries& entries, const std::filesystem::path& directory, 
     entries.erase(codes);
     entries.erase(scales);
     if (!entries.emplace(stem, std::move(entry)).second)
-      refuse_pair(path, stem, "is there unquantized as well");
+      refuse_pair(path, stem, "is also present unquantized");
   }
 }
 

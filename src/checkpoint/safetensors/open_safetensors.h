@@ -8,8 +8,8 @@
 
 namespace inferno {
 
-// Error{not_found} when a file is missing, Error{corrupt} when one contradicts itself or another,
-// Error{unsupported} when the weights are quantized in a way that Inferno does not read.
+// Error{not_found} if a file is missing, Error{corrupt} if files are inconsistent, Error{unsupported} if the
+// weights have a quantization that Inferno does not read.
 std::unique_ptr<Checkpoint> open_safetensors(const std::filesystem::path& directory);
 
 }  // namespace inferno

@@ -74,7 +74,7 @@ TEST_F(Safetensors, IgnoresFilesThatAreNotPartOfTheModel) {
   EXPECT_THAT(open()->names(), ElementsAre("w"));
 }
 
-TEST_F(Safetensors, GivesNoTensorOfATypeThatIsNoWeight) {
+TEST_F(Safetensors, RefusesATensorThatIsNotAWeight) {
   single({patterned_tensor("mask", "BOOL", {4}), patterned_tensor("w", "F32", {1})});
   const auto checkpoint = open();
   EXPECT_THAT(checkpoint->names(), ElementsAre("mask", "w"));
@@ -132,7 +132,7 @@ TEST_F(Safetensors, RefusesHalfAPairAndPairsThatDoNotFit) {
   EXPECT_THAT(refusal().what(), HasSubstr("do not fit together"));
   single({patterned_tensor("x_blocks", "U8", {1, 16}), patterned_tensor("x_scales", "U8", {1}),
           patterned_tensor("x", "F32", {1})});
-  EXPECT_THAT(refusal().what(), HasSubstr("unquantized as well"));
+  EXPECT_THAT(refusal().what(), HasSubstr("also present unquantized"));
 }
 
 TEST_F(Safetensors, ListsMissingShards) {
@@ -143,17 +143,17 @@ TEST_F(Safetensors, ListsMissingShards) {
   std::filesystem::remove(directory.path() / shard_name(3, 3));
   const Error error = refusal();
   EXPECT_EQ(error.kind(), ErrorKind::not_found);
-  EXPECT_THAT(error.what(), HasSubstr("names 3 files of which 2 are missing"));
+  EXPECT_THAT(error.what(), HasSubstr("2 of 3 files are missing"));
   EXPECT_THAT(error.what(), HasSubstr(shard_name(3, 3)));
 }
 
-TEST_F(Safetensors, RefusesShardsTheIndexDoesNotName) {
+TEST_F(Safetensors, RefusesShardsMissingFromTheIndex) {
   sharded({{patterned_tensor("a", "F32", {1})}, {patterned_tensor("b", "F32", {1})}});
   write_safetensors(directory.path() / shard_name(3, 3), std::vector{patterned_tensor("c", "F32", {1})});
   EXPECT_THAT(refusal().what(), HasSubstr(shard_name(3, 3)));
 }
 
-TEST_F(Safetensors, RefusesAWholeFileBesideShards) {
+TEST_F(Safetensors, RefusesASingleFileTogetherWithShards) {
   sharded({{patterned_tensor("a", "F32", {1})}, {patterned_tensor("b", "F32", {1})}});
   single({patterned_tensor("a", "F32", {1})});
   EXPECT_THAT(refusal().what(), HasSubstr("\"model.safetensors\""));
@@ -182,7 +182,7 @@ TEST_F(Safetensors, NeverLeavesItsDirectory) {
   }
 }
 
-TEST_F(Safetensors, ExplainsWhatIsMissing) {
+TEST_F(Safetensors, ExplainsMissingFiles) {
   EXPECT_EQ(refusal().kind(), ErrorKind::not_found);
   directory.write("pytorch_model.bin", "pickle");
   EXPECT_THAT(refusal().advice().why, HasSubstr("pickle"));

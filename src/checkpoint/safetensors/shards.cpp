@@ -16,7 +16,7 @@
 namespace inferno {
 namespace {
 
-constexpr int deepest = 16;
+constexpr int max_depth = 16;
 constexpr std::size_t max_tensors = 1u << 20;
 
 class IndexReader final : public JsonEvents {
@@ -50,7 +50,7 @@ class IndexReader final : public JsonEvents {
 
   void scalar(JsonScalar value) override {
     if (depth_ == 0) malformed();
-    if (!in_map()) return;  // the metadata: sizes that only the writer cared about
+    if (!in_map()) return;  // metadata
     const auto* shard = std::get_if<std::string>(&value);
     if (depth_ != 2 || shard == nullptr) malformed();
     if (!is_plain_file_name(*shard) || !shard->ends_with(".safetensors")) {
@@ -87,14 +87,15 @@ class IndexReader final : public JsonEvents {
 constexpr std::uint64_t max_index = 128u << 20;
 constexpr std::string_view single_file = "model.safetensors";
 constexpr std::string_view index_file = "model.safetensors.index.json";
-constexpr std::size_t shown_names = 8;
+constexpr std::size_t max_shown_names = 8;
 
 std::string listed(const std::vector<std::string>& names) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), shown_names); ++i) {
+  for (std::size_t i = 0; i < std::min(names.size(), max_shown_names); ++i) {
     text += (i == 0 ? "" : ", ") + quote(names[i]);
   }
-  return names.size() > shown_names ? fmt::format("{} and {} more", text, names.size() - shown_names) : text;
+  return names.size() > max_shown_names ? fmt::format("{} and {} more", text, names.size() - max_shown_names)
+                                        : text;
 }
 
 std::vector<std::string> file_names(const std::filesystem::path& directory) {
@@ -134,9 +135,9 @@ SafetensorsFiles from_index(const std::filesystem::path& directory, const std::v
                       std::back_inserter(missing));
   if (!missing.empty()) {
     fail(ErrorKind::not_found,
-         fmt::format("{}: names {} files of which {} are missing: {}", origin, named.size(), missing.size(),
+         fmt::format("{}: {} of {} files are missing: {}", origin, missing.size(), named.size(),
                      listed(missing)),
-         {.why = "the download is not complete", .next = "fetch the model again"});
+         {.why = "the download is incomplete", .next = "download the model again"});
   }
   std::set<std::string_view> stems;
   for (const std::string& name : named) {
@@ -149,9 +150,10 @@ SafetensorsFiles from_index(const std::filesystem::path& directory, const std::v
     if (rival && !named.contains(name)) extra.push_back(name);
   }
   if (!extra.empty()) {
-    fail(ErrorKind::corrupt, fmt::format("{}: does not name {}, which lies beside it", origin, listed(extra)),
-         {.why = "files of two versions of the model may be mixed here",
-          .next = "remove what does not belong, or fetch the model again"});
+    fail(ErrorKind::corrupt,
+         fmt::format("{}: does not list {}, which is in the same directory", origin, listed(extra)),
+         {.why = "the directory may mix two versions of the model",
+          .next = "remove the extra files, or download the model again"});
   }
   return files;
 }
@@ -167,25 +169,24 @@ SafetensorsFiles from_index(const std::filesystem::path& directory, const std::v
     fail(ErrorKind::not_found,
          fmt::format("{}: expected {} or {}, found only {}", directory.string(), single_file, index_file,
                      listed(weights)),
-         {.why = "without its index nobody can tell whether a sharded model is complete",
-          .next = "fetch the missing file"});
+         {.why = "without its index a sharded model may be incomplete", .next = "download the missing file"});
   }
   if (!pickles.empty()) {
     fail(ErrorKind::unsupported,
          fmt::format("{}: expected safetensors, found only {}", directory.string(), listed(pickles)),
          {.why = "these are pickle files, which run code when loaded; Inferno never reads them",
-          .next = "take a repository or revision with .safetensors files, or a GGUF file of this model"});
+          .next = "use a repository or revision with .safetensors files, or a GGUF file of this model"});
   }
   fail(ErrorKind::not_found,
        fmt::format("{}: expected {} or {}, found no weights", directory.string(), single_file, index_file),
-       {.why = {}, .next = "fetch the model again"});
+       {.why = {}, .next = "download the model again"});
 }
 
 }  // namespace
 
 std::map<std::string, std::string> parse_safetensors_index(std::string_view json, std::string_view origin) {
   IndexReader reader(origin);
-  parse_json(json, origin, deepest, reader);
+  parse_json(json, origin, max_depth, reader);
   if (reader.shards.empty()) {
     fail(ErrorKind::corrupt, fmt::format("{}: expected a \"weight_map\" with tensors in it", origin));
   }

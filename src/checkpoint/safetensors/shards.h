@@ -14,12 +14,12 @@ namespace inferno {
 std::map<std::string, std::string> parse_safetensors_index(std::string_view json, std::string_view origin);
 
 struct SafetensorsFiles {
-  std::vector<std::string> names;            // inside the directory, sorted
-  std::map<std::string, std::string> index;  // tensor to file; empty when there is only one file
+  std::vector<std::string> names;            // in the directory, sorted
+  std::map<std::string, std::string> index;  // tensor to file; empty if there is only one file
 };
 
-// model.safetensors, or the shards that model.safetensors.index.json names. Error{not_found} listing what is
-// missing, Error{corrupt} when there is more than one answer.
+// model.safetensors, or the shards in model.safetensors.index.json. Error{not_found} listing missing files,
+// Error{corrupt} if the files are ambiguous.
 SafetensorsFiles list_safetensors(const std::filesystem::path& directory);
 
 bool has_safetensors(const std::filesystem::path& directory);

@@ -23,7 +23,7 @@ std::string header_of(const FloatMatrix& matrix) {
                                    {"shape", {matrix.rows, matrix.cols}},
                                    {"data_offsets", {0, matrix.values.size_bytes()}}}}};
   std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');  // the format asks for aligned data
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // the format requires aligned data
   return text;
 }
 
@@ -52,7 +52,7 @@ void write_safetensors(const std::filesystem::path& path, const FloatMatrix& mat
              static_cast<std::streamsize>(matrix.values.size_bytes()));
   file.close();
   if (!file) give_up("write the file");
-  if (std::rename(partial.c_str(), target.c_str()) != 0) give_up("move the finished file there");
+  if (std::rename(partial.c_str(), target.c_str()) != 0) give_up("rename the finished file");
 }
 
 }  // namespace inferno

@@ -1,4 +1,4 @@
-// Results on their way out: one float matrix as a safetensors file that any tool can open.
+// Writes one float matrix as a safetensors file that any tool can open.
 #pragma once
 
 #include <filesystem>
@@ -13,8 +13,8 @@ struct FloatMatrix {
   std::span<const float> values;
 };
 
-// Writes beside `path` first and renames, so that a full disk or an interrupt never leaves half a file there.
-// Error{io} when it cannot.
+// Writes a temporary file and renames it, so that a full disk or an interrupt never leaves half a file.
+// Error{io}.
 void write_safetensors(const std::filesystem::path& path, const FloatMatrix& matrix);
 
 }  // namespace inferno

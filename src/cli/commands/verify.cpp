@@ -69,13 +69,13 @@ void set_right(const hub::RepositoryLayout& layout, const hub::CachedModel& mode
 
 void report(const hub::RepositoryLayout& layout, const hub::CachedModel& model,
             const hub::VerifiedFile& file) {
-  if (file.verdict == hub::FileVerdict::wrong) {
+  if (file.verdict == hub::FileVerdict::corrupt) {
     fmt::print("  wrong    {}\n           expected {}\n           found    {}\n", printable(file.path),
                file.expected, file.found);
     set_right(layout, model, file);
   } else if (file.verdict == hub::FileVerdict::missing) {
     fmt::print("  missing  {}\n", printable(file.path));
-  } else if (file.verdict == hub::FileVerdict::unproven) {
+  } else if (file.verdict == hub::FileVerdict::unverified) {
     fmt::print("  unknown  {}: nothing says what it should hash to\n", printable(file.path));
   }
 }
@@ -93,7 +93,7 @@ void verify_cached(const hub::RepositoryLayout& layout, const hub::CachedModel& 
   if (!files) leave_interrupted();
   int wrong = 0, missing = 0;
   for (const hub::VerifiedFile& file : *files) {
-    wrong += static_cast<int>(file.verdict == hub::FileVerdict::wrong);
+    wrong += static_cast<int>(file.verdict == hub::FileVerdict::corrupt);
     missing += static_cast<int>(file.verdict == hub::FileVerdict::missing);
   }
   fmt::print("{:<8} {}  {} files, {}\n",
@@ -122,7 +122,7 @@ void verify_ollama(const FoundModel& model, Tally& tally) {
     return interrupt.received() == 0;
   });
   if (!file) leave_interrupted();
-  const bool is_right = file->verdict == hub::FileVerdict::right;
+  const bool is_right = file->verdict == hub::FileVerdict::valid;
   fmt::print("{:<8} {} (Ollama)  {}\n", is_right ? "right" : "WRONG", printable(model.name),
              human_size(model.bytes));
   if (!is_right) tally.repairs.push_back("ollama pull " + model.name);

@@ -18,7 +18,7 @@ constexpr std::string_view prefix = "models--";
 
 std::string_view checked_etag(std::string_view etag) {
   if (!is_etag(etag)) {
-    fail(ErrorKind::corrupt, fmt::format("{}: not the hash of a file", quote(etag)),
+    fail(ErrorKind::corrupt, fmt::format("{}: not a file hash", quote(etag)),
          {.why = "a hub names files by 40 or 64 hex digits", .next = "check HF_ENDPOINT: is it a hub?"});
   }
   return etag;
@@ -46,7 +46,7 @@ std::optional<std::string> id_of_folder(std::string_view folder_name) {
   if (!folder_name.starts_with(prefix)) return std::nullopt;
   std::string id(folder_name.substr(prefix.size()));
   if (const std::size_t border = id.find("--"); border != std::string::npos) id.replace(border, 2, "/");
-  if (!unsafe_because(id).empty()) return std::nullopt;
+  if (!unsafe_reason(id).empty()) return std::nullopt;
   return id;
 }
 
@@ -93,11 +93,11 @@ fs::path RepositoryLayout::link_target(std::string_view path, std::string_view e
 
 RepositoryLayout CacheLayout::repository(const ModelName& name) const {
   const auto is_bad = [](const std::string& part) {
-    return !unsafe_because(part).empty() || part.find('/') != std::string::npos ||
+    return !unsafe_reason(part).empty() || part.find('/') != std::string::npos ||
            part.find("--") != std::string::npos;
   };
   if (is_bad(name.name) || (!name.organisation.empty() && is_bad(name.organisation))) {
-    fail(ErrorKind::corrupt, fmt::format("{}: not the name of a model", quote(name.id())));
+    fail(ErrorKind::corrupt, fmt::format("{}: not a model name", quote(name.id())));
   }
   return {root_, fmt::format("{}{}{}{}", prefix, name.organisation, name.organisation.empty() ? "" : "--",
                              name.name)};

@@ -1,17 +1,17 @@
-// Where things are in the cache that Hugging Face's tools, llama.cpp and Inferno share (local-cache.md of
+// The layout of the cache that Hugging Face's tools, llama.cpp and Inferno share (local-cache.md of
 // hub-docs):
 //
 //   CACHEDIR.TAG
 //   .locks/models--org--name/<etag>.lock
-//   models--org--name/blobs/<etag>                  the bytes; the name says what they hash to
+//   models--org--name/blobs/<etag>                  the bytes; the name is their hash
 //                     blobs/<etag>.<x>.inferno.incomplete
 //                     refs/<revision>               a commit
 //                     snapshots/<commit>/<path>     -> ../../blobs/<etag>
-//                     trees/<commit>.json           what the model consists of
+//                     trees/<commit>.json           the list of files of the commit
 //                     .no_exist/<commit>/<path>     known to be absent
 //
-// Names are computed here and nothing is touched. Every argument is untrusted: what is no id, etag, commit,
-// revision or safe path is an Error{corrupt}, so no path that comes out of here leaves the cache.
+// These classes compute paths and do not access the file system. Every argument is untrusted: an invalid id,
+// etag, commit, revision or path is Error{corrupt}, so that no returned path leads out of the cache.
 #pragma once
 
 #include <filesystem>
@@ -42,7 +42,7 @@ class RepositoryLayout {
   std::filesystem::path tree(std::string_view commit) const;
   std::filesystem::path no_exist(std::string_view commit, std::string_view path) const;
 
-  // What the link at snapshot_file() says: relative, so that a cache may be moved.
+  // The target of the link at snapshot_file(): relative, so that a cache can be moved.
   static std::filesystem::path link_target(std::string_view path, std::string_view etag);
 
  private:
@@ -62,7 +62,7 @@ class CacheLayout {
   std::filesystem::path root_;
 };
 
-// "org/name" of "models--org--name"; nullopt for folders of other things.
+// "org/name" of "models--org--name"; nullopt for other folders.
 std::optional<std::string> id_of_folder(std::string_view folder_name);
 
 bool is_commit(std::string_view text);  // 40 hex digits

@@ -19,7 +19,7 @@ RepositoryLayout model() {
   return CacheLayout("/cache").repository({"org", "name", "", "", ""});
 }
 
-TEST(CacheLayout, PutsThingsWhereOtherToolsLookForThem) {
+TEST(CacheLayout, MatchesOtherTools) {
   const std::string folder = "/cache/models--org--name";
   EXPECT_EQ(model().folder(), folder);
   EXPECT_EQ(model().blob(etag), folder + "/blobs/" + etag);
@@ -122,7 +122,7 @@ TEST(CacheLayout, LetsNoHostileNameOutOfTheCache) {
   EXPECT_GE(std::size(hostile_names), 60u);
   for (const std::string& name : hostile_names) {
     const auto layout = model();
-    // "~" alone is a name like any other: no shell ever sees it.
+    // "~" is an ordinary name: no shell expands it.
     if (name == "~") {
       EXPECT_EQ(layout.snapshot_file(commit, name).parent_path(), layout.snapshot(commit));
     } else {
@@ -139,7 +139,7 @@ TEST(CacheLayout, LetsNoHostileNameOutOfTheCache) {
   }
 }
 
-TEST(CacheLayout, RefusesHashesAndIdsThatAreNone) {
+TEST(CacheLayout, RefusesInvalidHashesAndIds) {
   EXPECT_THROW(model().blob(std::string(40, 'E')), Error);
   EXPECT_THROW(model().blob(std::string(41, 'e')), Error);
   EXPECT_THROW(model().snapshot("main"), Error);

@@ -41,7 +41,7 @@ std::optional<Layer> model_layer(const PresentFile& manifest) {
   return std::nullopt;
 }
 
-// "registry.ollama.ai/library/llama3.2/1b" to "llama3.2:1b", as Ollama shows it.
+// "registry.ollama.ai/library/llama3.2/1b" to "llama3.2:1b", as Ollama displays it.
 std::optional<std::string> name_of(std::string path) {
   const std::size_t tag = path.rfind('/');
   if (tag == std::string::npos || std::count(path.begin(), path.end(), '/') != 3) return std::nullopt;

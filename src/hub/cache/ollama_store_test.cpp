@@ -32,7 +32,7 @@ TEST(OllamaStore, FindsModelsByTheNamesOllamaShows) {
   EXPECT_FALSE(models[2].is_complete);
 }
 
-TEST(OllamaStore, RefusesDigestsThatLeadElsewhere) {
+TEST(OllamaStore, RefusesDigestsThatArePaths) {
   const CacheScene store;
   const auto folder = store.root() / "manifests/registry.ollama.ai/library/evil";
   store.write(folder / "a", manifest("sha256:../../../../etc/passwd", 5));

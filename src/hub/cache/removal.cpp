@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int deepest_file = 8;
+constexpr int max_depth = 8;
 
 std::uint64_t disk_bytes(const fs::path& file) {
   struct stat status = {};
@@ -25,10 +25,10 @@ std::uint64_t disk_bytes(const fs::path& file) {
              : 0;
 }
 
-// The blobs that links of a snapshot lead to, but for the links in `without`.
+// The blobs that the links of a snapshot point to, except for the links in `without`.
 std::set<std::string> blobs_of(const fs::path& snapshot, const std::set<fs::path>& without) {
   std::set<std::string> blobs;
-  for (const PresentFile& file : files_below(snapshot, deepest_file)) {
+  for (const PresentFile& file : files_below(snapshot, max_depth)) {
     if (!file.etag.empty() && !without.contains(file.file)) blobs.insert(file.etag);
   }
   return blobs;
@@ -57,7 +57,7 @@ void add_blob(const RepositoryLayout& layout, const std::string& etag, RemovalPl
   }
 }
 
-// All blobs of `candidates` that no other snapshot, and no other file of these, leads to.
+// The blobs in `candidates` that no remaining link points to.
 void add_unused_blobs(const RepositoryLayout& layout, const std::set<std::string>& candidates,
                       const std::set<fs::path>& removed, RemovalPlan& plan) {
   std::set<std::string> used;
@@ -103,7 +103,7 @@ void plan_snapshot(const CachedRepository& repository, const CachedModel& model,
     plan.entries.push_back(layout.folder() / ".no_exist" / model.commit);
   }
   plan.entries.push_back(snapshot);
-  for (const PresentFile& file : files_below(snapshot, deepest_file)) plan.bytes += disk_bytes(file.file);
+  for (const PresentFile& file : files_below(snapshot, max_depth)) plan.bytes += disk_bytes(file.file);
   add_unused_blobs(layout, candidates, {snapshot}, plan);
 }
 
@@ -114,7 +114,7 @@ void plan_gguf(const CachedRepository& repository, const CachedModel& model, Rem
   const std::set<std::string> files(model.stored.files.begin(), model.stored.files.end());
   std::set<std::string> candidates;
   std::set<fs::path> removed;
-  for (const PresentFile& file : files_below(snapshot, deepest_file)) {
+  for (const PresentFile& file : files_below(snapshot, max_depth)) {
     if (!files.contains(file.path)) continue;
     if (!file.etag.empty()) candidates.insert(file.etag);
     removed.insert(file.file);
@@ -131,8 +131,7 @@ void plan_gguf(const CachedRepository& repository, const CachedModel& model, Rem
 
 [[noreturn]] void fail_to_remove(const fs::path& path, const std::string& reason) {
   fail(ErrorKind::io, fmt::format("{}: cannot be removed: {}", path.string(), reason),
-       {.why = {},
-        .next = "check who owns the cache and whether it may be written, then run the command again"});
+       {.why = {}, .next = "check the owner and the permissions of the cache, then run the command again"});
 }
 
 }  // namespace
@@ -148,7 +147,7 @@ RemovalPlan plan_removal(const CachedRepository& repository, const ModelName& wa
     std::string names;
     for (const CachedModel& one : repository.models) names += (names.empty() ? "" : ", ") + one.name.text();
     fail(ErrorKind::not_found, fmt::format("{}: not in the cache", wanted.text()),
-         {.why = names.empty() ? "" : "there are: " + names, .next = "inferno list"});
+         {.why = names.empty() ? "" : "available: " + names, .next = "inferno list"});
   }
   const bool names_gguf = !wanted.quant.empty() || !wanted.path.empty();
   const auto in_snapshot = std::count_if(repository.models.begin(), repository.models.end(),
@@ -169,16 +168,16 @@ void carry_out(const RemovalPlan& plan) {
   std::vector<FileLock> locks;
   for (const fs::path& file : plan.locks) {
     std::error_code problem;
-    if (!fs::exists(file, problem)) continue;  // nobody ever took it
+    if (!fs::exists(file, problem)) continue;  // no download ever used it
     auto lock = FileLock::try_take(file);
     if (!lock) {
       fail(ErrorKind::io, fmt::format("{}: a download of this model is running", plan.models.front()),
-           {.why = "its lock is held: " + file.string(),
+           {.why = "another process holds its lock: " + file.string(),
             .next = "wait for it or stop it, then run the command again"});
     }
     locks.push_back(std::move(*lock));
   }
-  // What leads to bytes goes before the bytes: whatever is left after a crash is partial, never wrong.
+  // Links are removed before the blobs they point to: after a crash a model is partial, never wrong.
   for (const auto* paths : {&plan.entries, &plan.blobs, &plan.folders}) {
     for (const fs::path& path : *paths) {
       std::error_code problem;

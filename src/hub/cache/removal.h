@@ -1,5 +1,5 @@
-// Taking models out of a hub cache. Snapshots share blobs, so a blob goes only when no link is left that
-// leads to it.
+// Removing models from a hub cache. Snapshots share blobs, so a blob is removed only if no link to it is
+// left.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,22 @@
 namespace inferno::hub {
 
 struct RemovalPlan {
-  std::vector<std::string> models;             // by name: what will be gone
-  std::vector<std::filesystem::path> entries;  // refs, links, trees, whole snapshots: removed first
-  std::vector<std::filesystem::path> blobs;    // that nothing else leads to, partial ones too: removed then
-  std::vector<std::filesystem::path> folders;  // that will be empty
-  std::vector<std::filesystem::path> locks;    // that a download of these blobs would hold
-  std::uint64_t bytes = 0;                     // that will be free
-  std::uint64_t kept_bytes = 0;                // of these models, used by others too
+  std::vector<std::string> models;             // names of the models to remove
+  std::vector<std::filesystem::path> entries;  // refs, links, trees, snapshots: removed first
+  std::vector<std::filesystem::path> blobs;    // blobs and partial files without other links: removed second
+  std::vector<std::filesystem::path> folders;  // folders left empty
+  std::vector<std::filesystem::path> locks;    // locks that a download of these blobs would hold
+  std::uint64_t bytes = 0;                     // disk space to be freed
+  std::uint64_t kept_bytes = 0;                // used by other models too, so not freed
 };
 
-// `wanted` without revision and quantization: all of the model. With a revision: that snapshot. With a
-// quantization or a file: that GGUF model, and the snapshot when it holds no other. Error{not_found} when
-// none of it is here.
+// `wanted` without revision and quantization: the whole repository. With a revision: that snapshot. With a
+// quantization or a file: that GGUF model, and its snapshot if it has no other model. Error{not_found} if the
+// cache has no such model.
 RemovalPlan plan_removal(const CachedRepository& repository, const ModelName& wanted);
 
-// Error{io} when something cannot be removed, or is being downloaded at this moment. What is interrupted
-// leaves a partial model, which a second removal finishes.
+// Error{io} if an entry cannot be removed or the model is being downloaded. An interrupted removal leaves a
+// partial model, which a second removal finishes.
 void carry_out(const RemovalPlan& plan);
 
 }  // namespace inferno::hub

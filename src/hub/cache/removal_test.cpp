@@ -15,7 +15,7 @@ using testing::ElementsAre;
 
 class CacheRemoval : public testing::Test {
  protected:
-  // Two snapshots share the weights 'a'; each has a configuration of its own.
+  // Two snapshots share the weights 'a' and have different configurations.
   void two_snapshots() const {
     for (const char commit : {'1', '2'}) cache_.link("o/n", commit, "model.safetensors", 'a');
     cache_.blob("o/n", 'a', std::string(5000, 'x'));
@@ -50,7 +50,7 @@ TEST_F(CacheRemoval, FreesSharedBlobsWithTheLastSnapshot) {
   EXPECT_FALSE(fs::exists(cache_.layout("o/n").folder()));
 }
 
-TEST_F(CacheRemoval, TakesAllOfAModelThatIsNamedWithoutMore) {
+TEST_F(CacheRemoval, RemovesTheWholeRepositoryWithoutARevision) {
   two_snapshots();
   cache_.file("o/other", '1', "config.json", 'b', "not touched");
   const RemovalPlan removal = plan("o/n");
@@ -61,7 +61,7 @@ TEST_F(CacheRemoval, TakesAllOfAModelThatIsNamedWithoutMore) {
   EXPECT_TRUE(fs::exists(cache_.layout("o/other").blob(CacheScene::etag('b'))));
 }
 
-TEST_F(CacheRemoval, TakesOneQuantizationAndLeavesTheOthers) {
+TEST_F(CacheRemoval, RemovesOneQuantizationOnly) {
   cache_.file("o/n", '1', "n-Q4_K_M.gguf", 'a', "four");
   cache_.file("o/n", '1', "n-Q8_0-00001-of-00002.gguf", 'b', "eight");
   cache_.file("o/n", '1', "n-Q8_0-00002-of-00002.gguf", 'c', "more");
@@ -74,7 +74,7 @@ TEST_F(CacheRemoval, TakesOneQuantizationAndLeavesTheOthers) {
   EXPECT_FALSE(fs::exists(cache_.layout("o/n").folder()));
 }
 
-TEST_F(CacheRemoval, TakesPartialFilesToo) {
+TEST_F(CacheRemoval, RemovesPartialFiles) {
   const auto layout = cache_.layout("o/n");
   cache_.tree(
       "o/n", '1',
@@ -106,14 +106,14 @@ TEST_F(CacheRemoval, RefusesWhileADownloadRuns) {
   EXPECT_TRUE(has_blob('a'));
 }
 
-TEST_F(CacheRemoval, SaysWhatThereIsWhenTheRevisionIsNot) {
+TEST_F(CacheRemoval, ListsTheModelsIfTheRevisionIsMissing) {
   two_snapshots();
   try {
     plan("o/n@v9");
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::not_found);
-    EXPECT_EQ(error.advice().why, "there are: o/n, o/n@111111111111");
+    EXPECT_EQ(error.advice().why, "available: o/n, o/n@111111111111");
   }
 }
 

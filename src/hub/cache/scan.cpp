@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t max_entries = 20'000;  // of one folder
-constexpr int deepest_file = 8, shortest_commit = 7;
+constexpr std::size_t max_entries = 20'000;  // per folder
+constexpr int max_depth = 8, min_commit_digits = 7;
 
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
@@ -31,9 +31,9 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
-// Commits are 40 hex digits, but some tool may name a snapshot otherwise: a plain name will do.
+// Commits are 40 hex digits, but a tool may name a snapshot differently: any plain name is accepted.
 bool is_snapshot_name(std::string_view name) {
-  return unsafe_because(name).empty() && name.find('/') == std::string_view::npos && !name.starts_with('.');
+  return unsafe_reason(name).empty() && name.find('/') == std::string_view::npos && !name.starts_with('.');
 }
 
 std::string first_line(const fs::path& file) {
@@ -44,7 +44,7 @@ std::string first_line(const fs::path& file) {
 // {"main": commit, "refs/pr/1": commit}
 std::map<std::string, std::string> read_refs(const RepositoryLayout& layout) {
   std::map<std::string, std::string> refs;
-  for (const PresentFile& file : files_below(layout.refs(), deepest_file)) {
+  for (const PresentFile& file : files_below(layout.refs(), max_depth)) {
     const std::string commit = first_line(file.file);
     if (is_snapshot_name(commit)) refs[file.path] = commit;
   }
@@ -64,7 +64,7 @@ std::string newest_snapshot(const RepositoryLayout& layout) {
   return newest;
 }
 
-// A partial file may have holes where ranges are still missing, so its blocks are counted, not its length.
+// A partial file has holes for missing ranges, so its blocks count, not its length.
 std::uint64_t bytes_on_disk(const fs::path& file) {
   struct stat status = {};
   if (::stat(file.c_str(), &status) != 0) return 0;
@@ -72,7 +72,7 @@ std::uint64_t bytes_on_disk(const fs::path& file) {
                   static_cast<std::uint64_t>(status.st_blocks) * 512);
 }
 
-// What blobs/ holds of each hash: the whole file, or what Inferno has fetched of it
+// Bytes in blobs/ for each hash: of the complete file, or of Inferno's partial files
 // ("<etag>.<x>.inferno.incomplete").
 std::map<std::string, std::uint64_t> blob_bytes(const RepositoryLayout& layout) {
   std::map<std::string, std::uint64_t> bytes;
@@ -84,7 +84,7 @@ std::map<std::string, std::uint64_t> blob_bytes(const RepositoryLayout& layout) 
   return bytes;
 }
 
-// What distinguishes GGUF models of one snapshot: the quantization, or the file where two have the same.
+// Names GGUF models of one snapshot by quantization, or by file if two have the same quantization.
 void name_gguf_models(std::vector<CachedModel>& models) {
   std::map<std::string, int> quants;
   for (const CachedModel& model : models) ++quants[model.stored.quant];
@@ -105,7 +105,7 @@ std::vector<CachedModel> models_of(const CachedRepository& repository, const Sna
   const RepositoryLayout& layout = repository.layout;
   FolderFacts facts = {
       .folder = layout.snapshots() / snapshot.commit, .present = {}, .listing = {}, .bytes_elsewhere = {}};
-  facts.present = files_below(facts.folder, deepest_file);
+  facts.present = files_below(facts.folder, max_depth);
   if (is_commit(snapshot.commit)) facts.listing = read_tree(layout.tree(snapshot.commit));
   facts.bytes_elsewhere = [bytes = blob_bytes(layout)](const HubFile& file) {
     const auto found = bytes.find(file.etag());
@@ -124,7 +124,7 @@ std::vector<CachedModel> models_of(const CachedRepository& repository, const Sna
   return models;
 }
 
-// The default one first, then by name.
+// The default snapshot first, then by name.
 std::vector<Snapshot> snapshots_of(const RepositoryLayout& layout) {
   std::map<std::string, Snapshot> all;
   for (const std::string& name : names_in(layout.snapshots())) {
@@ -148,13 +148,13 @@ std::vector<Snapshot> snapshots_of(const RepositoryLayout& layout) {
   return sorted;
 }
 
-// Every file once: blobs, and what a snapshot holds itself where links are not used.
+// Counts every file once: blobs, and regular files in snapshots without links.
 void measure(CachedRepository& repository) {
   for (const PresentFile& blob : files_below(repository.layout.blobs(), 0)) {
     repository.bytes += bytes_on_disk(blob.file);
     if (is_etag(blob.path)) repository.last_use = std::max(repository.last_use, blob.last_use);
   }
-  for (const PresentFile& file : files_below(repository.layout.snapshots(), deepest_file)) {
+  for (const PresentFile& file : files_below(repository.layout.snapshots(), max_depth)) {
     std::error_code problem;
     if (fs::is_symlink(file.file, problem)) continue;
     repository.bytes += bytes_on_disk(file.file);
@@ -162,21 +162,21 @@ void measure(CachedRepository& repository) {
   }
 }
 
-bool means_revision(const CachedModel& model, const std::string& revision) {
+bool matches_revision(const CachedModel& model, const std::string& revision) {
   if (revision.empty()) return model.name.revision.empty();
   if (std::find(model.revisions.begin(), model.revisions.end(), revision) != model.revisions.end())
     return true;
   if (model.commit == revision) return true;
   if (revision == "main" && model.name.revision.empty()) return true;
-  return revision.size() >= shortest_commit && model.commit.starts_with(revision);
+  return revision.size() >= min_commit_digits && model.commit.starts_with(revision);
 }
 
-const CachedModel* answering_to(const std::vector<const CachedModel*>& models, std::string_view quant) {
+const CachedModel* find_by_quant(const std::vector<const CachedModel*>& models, std::string_view quant) {
   const CachedModel* best = nullptr;
   for (const CachedModel* model : models) {
     if (model->stored.format != ModelFormat::gguf) continue;
     const GgufFileName name = {.group = {}, .stem = model->stored.stem, .quant = model->stored.quant};
-    if (!answers_to_quant(name, quant)) continue;
+    if (!matches_quant(name, quant)) continue;
     if (best == nullptr || model->stored.stem.size() < best->stored.stem.size()) best = model;
   }
   return best;
@@ -186,7 +186,7 @@ const CachedModel* answering_to(const std::vector<const CachedModel*>& models, s
 
 std::optional<std::string> cached_commit(const RepositoryLayout& layout, std::string_view revision) {
   std::error_code problem;
-  if (unsafe_because(revision).empty()) {
+  if (unsafe_reason(revision).empty()) {
     const std::string commit = first_line(layout.ref(revision));
     const bool is_here =
         is_snapshot_name(commit) && (fs::is_directory(layout.snapshots() / commit, problem) ||
@@ -230,7 +230,7 @@ std::vector<CachedRepository> scan_cache(const fs::path& cache) {
 const CachedModel* find_cached(std::span<const CachedModel> all, const ModelName& wanted) {
   std::vector<const CachedModel*> models;
   for (const CachedModel& model : all) {
-    if (means_revision(model, wanted.revision)) models.push_back(&model);
+    if (matches_revision(model, wanted.revision)) models.push_back(&model);
   }
   if (!wanted.path.empty()) {
     for (const CachedModel* model : models) {
@@ -239,12 +239,12 @@ const CachedModel* find_cached(std::span<const CachedModel> all, const ModelName
     }
     return nullptr;
   }
-  if (!wanted.quant.empty()) return answering_to(models, wanted.quant);
+  if (!wanted.quant.empty()) return find_by_quant(models, wanted.quant);
   for (const CachedModel* model : models) {
     if (model->stored.format == ModelFormat::safetensors) return model;
   }
   for (const std::string_view preferred : {"Q4_K_M", "Q8_0"}) {
-    if (const CachedModel* model = answering_to(models, preferred)) return model;
+    if (const CachedModel* model = find_by_quant(models, preferred)) return model;
   }
   return models.empty() ? nullptr : models.front();
 }

@@ -31,7 +31,7 @@ HubFile listed(std::string path, std::uint64_t size, char letter) {
   return {std::move(path), size, "", CacheScene::etag(letter)};
 }
 
-TEST(CacheScan, FindsAWholeModel) {
+TEST(CacheScan, FindsACompleteModel) {
   const CacheScene cache;
   cache.ref("org/name", "main", 'c');
   cache.file("org/name", 'c', "config.json", 'a', "{}");
@@ -47,7 +47,7 @@ TEST(CacheScan, FindsAWholeModel) {
   EXPECT_GT(model.stored.last_use, 1'600'000'000);
 }
 
-TEST(CacheScan, CallsAModelPartialUntilEveryFileIsThereAndRight) {
+TEST(CacheScan, ReportsAPartialModelUntilEveryFileMatches) {
   const CacheScene cache;
   const std::vector<HubFile> tree = {listed("config.json", 2, 'a'), listed("model.safetensors", 5000, 'b'),
                                      listed("tokenizer.json", 3, 'd')};
@@ -59,9 +59,9 @@ TEST(CacheScan, CallsAModelPartialUntilEveryFileIsThereAndRight) {
   EXPECT_EQ(only(cache).stored.bytes, 4002u);
   EXPECT_EQ(only(cache).stored.whole_bytes, 5005u);
 
-  cache.file("org/name", 'c', "tokenizer.json", 'e', "abc");  // the right size, another file
+  cache.file("org/name", 'c', "tokenizer.json", 'e', "abc");  // the same size, another file
   EXPECT_THAT(only(cache).stored.missing, ElementsAre("model.safetensors", "tokenizer.json"));
-  cache.blob("org/name", 'b', std::string(5000, 'x'));  // there, but nothing leads to it
+  cache.blob("org/name", 'b', std::string(5000, 'x'));  // present, but not linked
   EXPECT_THAT(only(cache).stored.missing, ElementsAre("model.safetensors", "tokenizer.json"));
   cache.link("org/name", 'c', "model.safetensors", 'b');
   EXPECT_THAT(only(cache).stored.missing, ElementsAre("tokenizer.json"));
@@ -69,7 +69,7 @@ TEST(CacheScan, CallsAModelPartialUntilEveryFileIsThereAndRight) {
   EXPECT_THAT(only(cache).stored.missing, ElementsAre("model.safetensors", "tokenizer.json"));
 }
 
-TEST(CacheScan, SeesADownloadThatHasOnlyBegun) {
+TEST(CacheScan, FindsADownloadThatHasJustStarted) {
   const CacheScene cache;
   cache.ref("org/name", "main", 'c');
   cache.tree("org/name", 'c', {listed("config.json", 2, 'a'), listed("model.safetensors", 5000, 'b')});
@@ -78,7 +78,7 @@ TEST(CacheScan, SeesADownloadThatHasOnlyBegun) {
   EXPECT_FALSE(only(cache).stored.is_complete());
 }
 
-TEST(CacheScan, JudgesACacheWithoutTreesByItsIndex) {
+TEST(CacheScan, UsesTheIndexIfThereIsNoTree) {
   const CacheScene cache;
   cache.file("org/name", 'c', "config.json", 'a', "{}");
   cache.file(
@@ -86,13 +86,13 @@ TEST(CacheScan, JudgesACacheWithoutTreesByItsIndex) {
       R"({"weight_map":{"x":"model-00001-of-00002.safetensors","y":"model-00002-of-00002.safetensors"}})");
   cache.file("org/name", 'c', "model-00001-of-00002.safetensors", 'd', "1");
   EXPECT_THAT(only(cache).stored.missing, ElementsAre("model-00002-of-00002.safetensors"));
-  cache.link("org/name", 'c', "model-00002-of-00002.safetensors", 'e');  // leads nowhere
+  cache.link("org/name", 'c', "model-00002-of-00002.safetensors", 'e');  // dangling
   EXPECT_FALSE(only(cache).stored.is_complete());
   cache.blob("org/name", 'e', "2");
   EXPECT_TRUE(only(cache).stored.is_complete());
 }
 
-TEST(CacheScan, KnowsThatShardsNeedTheirIndex) {
+TEST(CacheScan, RequiresTheIndexOfShards) {
   const CacheScene cache;
   cache.file("org/name", 'c', "config.json", 'a', "{}");
   cache.file("org/name", 'c', "model-00001-of-00002.safetensors", 'd', "1");
@@ -100,7 +100,7 @@ TEST(CacheScan, KnowsThatShardsNeedTheirIndex) {
               ElementsAre("model-00002-of-00002.safetensors", "model.safetensors.index.json"));
 }
 
-TEST(CacheScan, TakesPlainFilesWhereLinksAreNotUsed) {
+TEST(CacheScan, AcceptsPlainFilesInsteadOfLinks) {
   const CacheScene cache;
   const auto layout = cache.layout("gpt2-ish");
   cache.write(layout.snapshot_file(CacheScene::commit('c'), "config.json"), "{}");
@@ -140,7 +140,7 @@ TEST(CacheScan, NamesSnapshotsByTheirRevisions) {
   EXPECT_EQ(find_cached(repository.models, parse_hub_name("o/n@none")), nullptr);
 }
 
-TEST(CacheScan, TakesTheNewestWithoutARefAndNeverFollowsABadOne) {
+TEST(CacheScan, UsesTheNewestSnapshotWithoutARefAndIgnoresAnInvalidRef) {
   const CacheScene cache;
   cache.file("o/n", 'a', "n-Q8_0.gguf", 'a', "1");
   cache.file("o/n", 'b', "n-Q8_0.gguf", 'b', "2");
@@ -152,7 +152,7 @@ TEST(CacheScan, TakesTheNewestWithoutARefAndNeverFollowsABadOne) {
   EXPECT_EQ(cached_commit(cache.layout("o/n"), "../x"), std::nullopt);
 }
 
-TEST(CacheScan, CountsABlobOnceHoweverManyLinksItHas) {
+TEST(CacheScan, CountsABlobOnce) {
   const CacheScene cache;
   cache.file("o/n", 'a', "n-Q8_0.gguf", 'a', std::string(5000, '1'));
   cache.link("o/n", 'b', "n-Q8_0.gguf", 'a');
@@ -160,7 +160,7 @@ TEST(CacheScan, CountsABlobOnceHoweverManyLinksItHas) {
   EXPECT_EQ(names(cache).size(), 2u);
 }
 
-TEST(CacheScan, PassesOverOtherThings) {
+TEST(CacheScan, IgnoresOtherEntries) {
   const CacheScene cache;
   cache.write(cache.root() / "datasets--x--y/snapshots/c/config.json", "{}");
   cache.write(cache.root() / "CACHEDIR.TAG", "");

@@ -1,4 +1,4 @@
-// A hub cache for tests, in a folder that goes away: files as Inferno, huggingface_hub or the JS client leave
+// A hub cache for tests in a temporary folder, with files as Inferno, huggingface_hub or the JS client write
 // them.
 #pragma once
 
@@ -39,7 +39,7 @@ class CacheScene {
     std::ofstream(file, std::ios::binary) << text;
   }
 
-  // A hash made up from a letter: 64 times that.
+  // A made-up hash: the letter, 64 times.
   static std::string etag(char letter) { return std::string(64, letter); }
   static std::string commit(char letter) { return std::string(40, letter); }
 
@@ -51,7 +51,7 @@ class CacheScene {
     std::filesystem::create_directories(file.parent_path());
     std::filesystem::create_symlink(RepositoryLayout::link_target(path, etag(etag_letter)), file);
   }
-  // What a download that was interrupted leaves.
+  // A partial file, as an interrupted download leaves it.
   void partial(std::string_view id, char etag_letter, std::string_view text) const {
     write(layout(id).blobs() / (etag(etag_letter) + ".0123.inferno.incomplete"), text);
   }

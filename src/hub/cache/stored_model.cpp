@@ -21,12 +21,12 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr std::size_t max_files = 20'000;  // of one folder; no model has more
+constexpr std::size_t max_files = 20'000;  // per folder; no model has more
 constexpr std::uintmax_t max_index = std::uintmax_t{64} << 20;
 
 using Present = std::unordered_map<std::string_view, const PresentFile*>;
 
-void add_files(const fs::path& folder, const std::string& prefix, int deepest,
+void add_files(const fs::path& folder, const std::string& prefix, int max_depth,
                std::vector<PresentFile>& files) {
   std::error_code problem;
   for (fs::directory_iterator at(folder, problem), end; !problem && at != end; at.increment(problem)) {
@@ -34,11 +34,11 @@ void add_files(const fs::path& folder, const std::string& prefix, int deepest,
     const fs::path& file = at->path();
     std::string path = prefix + file.filename().string();
     struct stat status = {};
-    if (::stat(file.c_str(), &status) != 0) continue;  // a link to a blob that is not there
+    if (::stat(file.c_str(), &status) != 0) continue;  // a dangling link
     if (S_ISDIR(status.st_mode)) {
       std::error_code ignored;
       const bool is_own = !fs::is_symlink(file, ignored) && !file.filename().string().starts_with('.');
-      if (deepest > 0 && is_own) add_files(file, path + "/", deepest - 1, files);
+      if (max_depth > 0 && is_own) add_files(file, path + "/", max_depth - 1, files);
     } else if (S_ISREG(status.st_mode)) {
       std::error_code not_a_link;
       const std::string target = fs::read_symlink(file, not_a_link).filename().string();
@@ -61,13 +61,12 @@ std::set<std::string> shards_in_index(const Present& present) {
   const Json json = Json::parse(in, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object()) return shards;
   for (const auto& [tensor, shard] : json["weight_map"].items()) {
-    if (shard.is_string() && unsafe_because(shard.get_ref<const std::string&>()).empty())
-      shards.insert(shard);
+    if (shard.is_string() && unsafe_reason(shard.get_ref<const std::string&>()).empty()) shards.insert(shard);
   }
   return shards;
 }
 
-// "model-00002-of-00003.safetensors" means that there are three.
+// "model-00002-of-00003.safetensors" implies three shards.
 std::set<std::string> shards_by_number(const Present& present) {
   std::set<std::string> shards;
   for (const auto& [path, file] : present) {
@@ -84,7 +83,7 @@ std::set<std::string> shards_by_number(const Present& present) {
   return shards;
 }
 
-// What there should be, judged by what there is.
+// The expected files, inferred from the present ones.
 std::vector<HubFile> guessed_listing(const FolderFacts& facts, const Present& present) {
   std::vector<HubFile> listing;
   for (const PresentFile& file : facts.present) listing.push_back({file.path, file.size, file.etag, ""});
@@ -110,13 +109,13 @@ std::vector<HubFile> guessed_listing(const FolderFacts& facts, const Present& pr
   return listing;
 }
 
-bool is_right(const HubFile& wanted, const PresentFile& file, bool is_listed) {
+bool matches(const HubFile& wanted, const PresentFile& file, bool is_listed) {
   if (!is_listed) return true;
   return file.size == wanted.size && (!file.is_link || file.etag == wanted.etag());
 }
 
-// A model made of `wanted`: what of it is here.
-StoredModel judged(const FolderFacts& facts, const Present& present, const std::vector<HubFile>& wanted) {
+// The model that consists of `wanted`, and which of these files are present.
+StoredModel stored(const FolderFacts& facts, const Present& present, const std::vector<HubFile>& wanted) {
   StoredModel model;
   std::set<std::string> counted;
   for (const HubFile& file : wanted) {
@@ -124,7 +123,7 @@ StoredModel judged(const FolderFacts& facts, const Present& present, const std::
     const bool is_first = file.etag().empty() || counted.insert(file.etag()).second;
     if (is_first) model.whole_bytes += file.size;
     const auto found = present.find(file.path);
-    const bool is_here = found != present.end() && is_right(file, *found->second, facts.listing.has_value());
+    const bool is_here = found != present.end() && matches(file, *found->second, facts.listing.has_value());
     if (is_here) {
       if (is_first) model.bytes += found->second->size;
       model.last_use = std::max(model.last_use, found->second->last_use);
@@ -144,9 +143,9 @@ bool has_weights(const StoredModel& model) {
 
 }  // namespace
 
-std::vector<PresentFile> files_below(const fs::path& folder, int deepest) {
+std::vector<PresentFile> files_below(const fs::path& folder, int max_depth) {
   std::vector<PresentFile> files;
-  add_files(folder, "", deepest, files);
+  add_files(folder, "", max_depth, files);
   std::sort(files.begin(), files.end(),
             [](const PresentFile& a, const PresentFile& b) { return a.path < b.path; });
   return files;
@@ -164,14 +163,14 @@ std::vector<StoredModel> models_in(const FolderFacts& facts) {
   for (const PresentFile& file : facts.present) present.emplace(file.path, &file);
   const std::vector<HubFile> listing = facts.listing ? *facts.listing : guessed_listing(facts, present);
   std::vector<StoredModel> models;
-  StoredModel whole = judged(facts, present, safetensors_files(listing));
+  StoredModel whole = stored(facts, present, safetensors_files(listing));
   if (has_weights(whole) && whole.bytes > 0) {
     whole.format = ModelFormat::safetensors;
     whole.path = facts.folder;
     models.push_back(std::move(whole));
   }
   for (const std::vector<HubFile>& parts : gguf_models(listing)) {
-    StoredModel model = judged(facts, present, parts);
+    StoredModel model = stored(facts, present, parts);
     if (model.bytes == 0) continue;
     const GgufFileName name = read_gguf_name(parts.front().path);
     model.format = ModelFormat::gguf;

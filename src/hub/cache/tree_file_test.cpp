@@ -26,7 +26,7 @@ TEST(TreeFile, TakesTheSizeOfALargeFileNotOfItsPointer) {
   EXPECT_EQ(read->at(0).size, 999u);
 }
 
-TEST(TreeFile, DoesNotBelieveNonsense) {
+TEST(TreeFile, RefusesInvalidText) {
   for (const char* text : {"", "[]", "{", "{}", R"({"format_version":2,"files":{}})",
                            R"({"format_version":1})", R"({"format_version":1,"files":[]})"}) {
     EXPECT_FALSE(parse_tree(text)) << text;

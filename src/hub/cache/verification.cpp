@@ -16,7 +16,7 @@ std::optional<VerifiedFile> verify_file(const fs::path& file, const std::string&
   VerifiedFile verified = {.path = file.filename().string(), .file = file, .verdict = {}, .expected = etag};
   verified.found = digest_of_file(file, etag, progress);
   if (verified.found.empty()) return std::nullopt;
-  verified.verdict = verified.found == etag ? FileVerdict::right : FileVerdict::wrong;
+  verified.verdict = verified.found == etag ? FileVerdict::valid : FileVerdict::corrupt;
   return verified;
 }
 
@@ -29,7 +29,7 @@ std::optional<std::vector<VerifiedFile>> verify_model(const RepositoryLayout& la
       listed[file.path] = file.etag();
     }
   }
-  std::map<std::string, VerifiedFile> blobs;  // each is read once, however many names it has
+  std::map<std::string, VerifiedFile> blobs;  // read once each, even if it has several names
   std::map<std::string, PresentFile> present;
   for (PresentFile& file : files_below(layout.snapshots() / model.commit, 8))
     present[file.path] = std::move(file);
@@ -45,7 +45,7 @@ std::optional<std::vector<VerifiedFile>> verify_model(const RepositoryLayout& la
     std::error_code problem;
     const fs::path bytes = fs::canonical(here->second.file, problem);
     if (etag.empty() || problem) {
-      files.push_back({.path = path, .file = here->second.file, .verdict = FileVerdict::unproven});
+      files.push_back({.path = path, .file = here->second.file, .verdict = FileVerdict::unverified});
       continue;
     }
     if (const auto known = blobs.find(bytes.string() + etag); known != blobs.end()) {

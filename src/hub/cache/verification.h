@@ -1,4 +1,4 @@
-// Whether the bytes of cached models are still what their names say.
+// Whether the files of cached models still match their hashes.
 #pragma once
 
 #include <cstdint>
@@ -14,33 +14,32 @@
 namespace inferno::hub {
 
 enum class FileVerdict {
-  right,
-  wrong,     // its bytes do not hash to what they should
-  missing,   // a file that belongs to the model is not there
-  unproven,  // nothing says what it should hash to
+  valid,
+  corrupt,     // checksum mismatch
+  missing,     // the file does not exist
+  unverified,  // the expected hash is unknown
 };
 
 struct VerifiedFile {
   std::string path;
-  std::filesystem::path file;  // the bytes: a blob, or the file itself
-  FileVerdict verdict = FileVerdict::unproven;
+  std::filesystem::path file;  // a blob, or the file itself
+  FileVerdict verdict = FileVerdict::unverified;
   std::string expected = {}, found = {};  // hashes, in hex
 };
 
-// Told how many bytes were read; false ends it.
+// Receives the number of bytes read; returning false stops the verification.
 using VerifyProgress = std::function<bool(std::uint64_t bytes)>;
 
-// Every file of a cached model, hashed. nullopt when `progress` ended it. Error{io} when a file cannot be
-// read.
+// Hashes every file of a cached model. nullopt if `progress` stopped it. Error{io} if a file cannot be read.
 std::optional<std::vector<VerifiedFile>> verify_model(const RepositoryLayout& layout,
                                                       const CachedModel& model,
                                                       const VerifyProgress& progress);
 
-// Takes a wrong file away, so that nothing finds it under its name again: the blob, or, where a link leads
-// out of the cache, the link alone. The reason when that is not possible.
+// Removes a corrupt file: the blob, or only the link if it points out of the cache. Returns the error, if
+// any.
 std::error_code discard(const RepositoryLayout& layout, const CachedModel& model, const VerifiedFile& file);
 
-// One file against a hash, for stores that name files by it.
+// Compares one file with a hash, for stores that name files by their hashes.
 std::optional<VerifiedFile> verify_file(const std::filesystem::path& file, const std::string& etag,
                                         const VerifyProgress& progress);
 

@@ -7,7 +7,7 @@
 namespace inferno::hub {
 namespace {
 
-// sha256("abc") and git's hash of a file that holds "abc".
+// sha256("abc") and git's hash of a file with the content "abc".
 const std::string sha256_abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 const std::string git_abc = "f2ba8f84ab5c1bce84a7b441cb1959cfc7093b7f";
 
@@ -32,34 +32,34 @@ class CacheVerification : public testing::Test {
   CacheScene cache_;
 };
 
-TEST_F(CacheVerification, FindsRightFilesRight) {
+TEST_F(CacheVerification, AcceptsValidFiles) {
   add("config.json", git_abc, "abc");
   add("model.safetensors", sha256_abc, "abc");
-  EXPECT_EQ(verdicts(cache_)["config.json"], FileVerdict::right);
-  EXPECT_EQ(verdicts(cache_)["model.safetensors"], FileVerdict::right);
+  EXPECT_EQ(verdicts(cache_)["config.json"], FileVerdict::valid);
+  EXPECT_EQ(verdicts(cache_)["model.safetensors"], FileVerdict::valid);
 }
 
-TEST_F(CacheVerification, FindsTheOneFileThatIsWrong) {
+TEST_F(CacheVerification, FindsTheCorruptFile) {
   add("config.json", git_abc, "abc");
   add("model.safetensors", sha256_abc, "abd");
-  EXPECT_EQ(verdicts(cache_)["config.json"], FileVerdict::right);
-  EXPECT_EQ(verdicts(cache_)["model.safetensors"], FileVerdict::wrong);
+  EXPECT_EQ(verdicts(cache_)["config.json"], FileVerdict::valid);
+  EXPECT_EQ(verdicts(cache_)["model.safetensors"], FileVerdict::corrupt);
 }
 
-TEST_F(CacheVerification, ComparesPlainFilesWithTheTreeOrSaysThatNothingTells) {
+TEST_F(CacheVerification, ComparesPlainFilesWithTheTreeIfThereIsOne) {
   const auto layout = cache_.layout("o/n");
   cache_.write(layout.snapshot_file(CacheScene::commit('1'), "config.json"), "abc");
   cache_.write(layout.snapshot_file(CacheScene::commit('1'), "model.safetensors"), "abc");
-  EXPECT_EQ(verdicts(cache_)["config.json"], FileVerdict::unproven);
+  EXPECT_EQ(verdicts(cache_)["config.json"], FileVerdict::unverified);
   cache_.tree("o/n", '1',
               {{"config.json", 3, git_abc, ""},
                {"model.safetensors", 3, "", sha256_abc},
                {"tokenizer.json", 3, git_abc, ""}});
-  EXPECT_EQ(verdicts(cache_)["config.json"], FileVerdict::right);
+  EXPECT_EQ(verdicts(cache_)["config.json"], FileVerdict::valid);
   EXPECT_EQ(verdicts(cache_)["tokenizer.json"], FileVerdict::missing);
 }
 
-TEST_F(CacheVerification, TakesAWrongBlobAwayAndNothingOutsideTheCache) {
+TEST_F(CacheVerification, RemovesACorruptBlobAndNothingOutsideTheCache) {
   add("config.json", git_abc, "abc");
   add("model.safetensors", sha256_abc, "abd");
   const auto layout = cache_.layout("o/n");
@@ -74,7 +74,7 @@ TEST_F(CacheVerification, TakesAWrongBlobAwayAndNothingOutsideTheCache) {
   const CachedModel& model = repository->models.at(0);
   const auto files = verify_model(layout, model, [](std::uint64_t) { return true; });
   for (const VerifiedFile& file : *files) {
-    if (file.verdict != FileVerdict::wrong) continue;
+    if (file.verdict != FileVerdict::corrupt) continue;
     EXPECT_FALSE(discard(layout, model, file)) << file.path;
   }
   EXPECT_FALSE(std::filesystem::exists(layout.blob(sha256_abc)));

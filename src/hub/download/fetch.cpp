@@ -76,10 +76,11 @@ class Fetch {
       if (claim_.is_finished()) break;
       const Then then = judge(outcome);
       if (then == Then::give_up_claim) break;
-      const bool was_asked = outcome.trouble == Trouble::none &&
-                             asked_wait(outcome.response.headers, std::chrono::system_clock::now());
+      const bool server_set_wait = outcome.trouble == Trouble::none &&
+                                   requested_wait(outcome.response.headers, std::chrono::system_clock::now());
       const int failures = std::max(without_progress_, refusals_);
-      if (then == Then::wait && !was_asked && !http_.gate().sleep(backoff(failures), http_.is_cancelled()))
+      if (then == Then::wait && !server_set_wait &&
+          !http_.gate().sleep(backoff(failures), http_.is_cancelled()))
         break;
     }
     if (!claim_.is_finished()) partial_.release(claim_);
@@ -177,8 +178,8 @@ class Fetch {
         return Then::go_on;
       }
     }
-    if (is_worth_another_try(response.status)) {
-      heed(response, http_.gate());
+    if (is_retryable(response.status)) {
+      apply_requested_wait(response, http_.gate());
       if (++refusals_ < max_tries) return Then::wait;
     }
     if (response.headers["x-error-code"] == "EntryNotFound" && source_.on_absent)

@@ -25,17 +25,17 @@
 
 namespace inferno::hub {
 
-// Where the files of a download go, and the bookkeeping around them.
+// Where the files of a download go, with their metadata.
 class ModelDownload::Placing {
  public:
   virtual ~Placing() = default;
   virtual std::filesystem::path folder() const = 0;
   virtual DownloadItem item(const HubFile& file) = 0;
-  // Before the first byte: folders, and what the model consists of. `is_complete`: nothing will be fetched,
-  // and a place that cannot be written is as good as another.
+  // Creates folders and the list of files before the first byte is fetched. If the model is complete, nothing
+  // will be written, and a read-only place is no error.
   virtual void prepare(bool is_complete) = 0;
   virtual void note_absent(const std::string& path) = 0;
-  virtual void finish() = 0;  // after the last one
+  virtual void finish() = 0;  // after the last file
 };
 
 namespace {
@@ -54,7 +54,7 @@ bool is_file_of(const fs::path& path, std::uint64_t size) {
          static_cast<std::uint64_t>(status.st_size) == size;
 }
 
-// Where links are not wanted or not possible: a second name for the same bytes, or a copy.
+// Without symbolic links: a hard link, or a copy.
 void place_without_link(const fs::path& blob, const fs::path& path, std::uint64_t size) {
   if (is_file_of(path, size)) return;
   const fs::path temporary = path.parent_path() / ("." + random_name() + ".tmp");
@@ -96,11 +96,11 @@ class CachePlacing : public ModelDownload::Placing {
     try {
       make_folders_beneath(layout_.folder(), "blobs");
       make_folders_beneath(layout_.folder(), "trees");
-      // Other tools that look at the cache want these two from the beginning.
+      // Other tools expect these two from the beginning.
       make_folders_beneath(layout_.folder(), "refs");
       make_folders_beneath(layout_.folder(), "snapshots");
       if (!fs::exists(cache_.tag())) write_durably(cache_.tag(), cache_tag);
-      // What the model consists of comes first: until all of it is there, it is known to be partial.
+      // The list of files comes first, so that the model counts as partial until all of them are present.
       write_durably(layout_.tree(plan_.info.commit), tree_text(plan_.listing));
     } catch (const Error&) {
       if (!is_complete) throw;
@@ -168,14 +168,13 @@ std::int64_t microseconds_of(const timespec& time) {
   return std::int64_t{time.tv_sec} * 1'000'000 + time.tv_nsec / 1000;
 }
 
-// Files get their times from a clock that moves in steps of some milliseconds. A change in the step of the
-// note would have the note's own time, so only a file of an earlier step is known to be the one the note was
-// made for.
+// File times come from a clock with a step of some milliseconds. A file that changes in the same step as the
+// note has the note's time, so only a file with an earlier time is certainly the one that the note describes.
 bool is_older(const struct stat& file, const Note& note) {
   return microseconds_of(file.st_mtim) < note.time;
 }
 
-// The time of that clock in the next step after the file's; waits 50 ms at most, as a file may be of the
+// The time of that clock once it is past the file's; waits at most 50 ms, because a file's time may be in the
 // future.
 std::int64_t time_after(const struct stat& file) {
   timespec now{};
@@ -205,7 +204,7 @@ class FolderPlacing : public ModelDownload::Placing {
     const fs::path relative = safe_path(file.path);
     if (!stays_beneath(folder_, relative)) {
       fail(ErrorKind::invalid_request,
-           fmt::format("{}: a folder on the way is a link or a file", (folder_ / relative).string()),
+           fmt::format("{}: a parent folder is a link or a file", (folder_ / relative).string()),
            {.why = "files from a hub are not written through links", .next = "choose another --local-dir"});
     }
     return {.file = file,
@@ -228,7 +227,6 @@ class FolderPlacing : public ModelDownload::Placing {
   }
 
   void note_absent(const std::string&) override {}
-  // Every file is verified, whoever fetched it.
   void finish() override {
     std::error_code problem;
     if (fs::remove(folder_ / notes_folder / unfinished, problem)) sync_folder(folder_ / notes_folder);
@@ -239,8 +237,8 @@ class FolderPlacing : public ModelDownload::Placing {
     return folder_ / notes_folder / safe_path(file.path + ".metadata");
   }
 
-  // Trusted when a note of ours or of Hugging Face's tools says so and the file has not been touched since;
-  // hashed otherwise.
+  // A file is trusted if a note of Inferno or Hugging Face's tools is newer than the file; otherwise it is
+  // hashed.
   bool is_present(const HubFile& file) const {
     const fs::path path = folder_ / safe_path(file.path);
     struct stat status{};
@@ -267,26 +265,28 @@ class FolderPlacing : public ModelDownload::Placing {
   fs::path folder_;
 };
 
-// The hub sends larger ones in pieces over a protocol of its own only.
+// The hub serves larger files only through its own protocol.
 constexpr std::uint64_t max_bytes_over_http = 50'000'000'000;
 
 void require_servable(const HubFile& file, const HubSettings& settings) {
-  if (file.size <= max_bytes_over_http || settings.endpoint_said_by != "default") return;
-  fail(ErrorKind::unsupported, fmt::format("{}: a file of {}", file.path, human_size(file.size)),
-       {.why = "the hub serves files over 50 GB by its Xet protocol only, which Inferno does not speak",
-        .next = "fetch it with Hugging Face's own tool (hf download): Inferno finds it in the same cache"});
+  if (file.size <= max_bytes_over_http || settings.endpoint_source != "default") return;
+  fail(
+      ErrorKind::unsupported, fmt::format("{}: {} is too large for HTTP", file.path, human_size(file.size)),
+      {.why = "the hub serves files over 50 GB only through its Xet protocol, which Inferno does not support",
+       .next = "fetch it with Hugging Face's own tool (hf download): Inferno finds it in the same cache"});
 }
 
-// Listings of some mirrors do not say what a file hashes to; its headers do.
+// The file lists of some mirrors have no hashes; the headers of the files do.
 void complete(HubFile& file, HubClient& client, const ModelPlan& plan) {
   if (!file.etag().empty()) return;
-  const RemoteFile told = client.head(plan.name.id(), plan.info.commit, file.path);
-  if (told.etag.empty()) {
-    fail(ErrorKind::network, fmt::format("{}: the hub does not say what it hashes to", file.path),
-         {.why = "no file is taken that cannot be verified", .next = "use another hub: unset HF_ENDPOINT"});
+  const RemoteFile remote = client.head(plan.name.id(), plan.info.commit, file.path);
+  if (remote.etag.empty()) {
+    fail(ErrorKind::network, fmt::format("{}: the hub reports no hash", file.path),
+         {.why = "Inferno accepts only files that it can verify",
+          .next = "use another hub: unset HF_ENDPOINT"});
   }
-  (told.etag.size() == 64 ? file.sha256 : file.git_oid) = told.etag;
-  if (told.size != 0) file.size = told.size;
+  (remote.etag.size() == 64 ? file.sha256 : file.git_oid) = remote.etag;
+  if (remote.size != 0) file.size = remote.size;
 }
 
 }  // namespace
@@ -320,10 +320,10 @@ ModelDownload::ModelDownload(const HubClient& client, ModelPlan plan, const Mode
   std::set<std::filesystem::path> destinations;
   for (const HubFile& file : plan_.selection.taken) {
     DownloadItem item = placing_->item(file);
-    // Files of the same content are one blob with several links.
+    // Files with the same content are one blob with several links.
     if (destinations.insert(item.destination).second) items.push_back(std::move(item));
   }
-  // Large ones first, so that the end is not one connection's work on the largest.
+  // Large files first, so that the last connection is not left with the largest one.
   std::ranges::stable_sort(
       items, [](const DownloadItem& a, const DownloadItem& b) { return a.file.size > b.file.size; });
   DownloadSource source = {.id = plan_.name.id(),

@@ -1,4 +1,4 @@
-// A model from the hub into the cache that Hugging Face's tools share, or into a folder of one's own.
+// Downloads a model from the hub into the cache shared with Hugging Face's tools, or into a plain folder.
 #pragma once
 
 #include <filesystem>
@@ -13,15 +13,15 @@
 
 namespace inferno::hub {
 
-// What will be fetched: decided once, for one commit.
+// The files to fetch, all from one commit.
 struct ModelPlan {
   ModelName name;
   ModelInfo info;
   std::vector<HubFile> listing;  // all files of the commit
-  FileSelection selection;       // each has an etag
+  FileSelection selection;       // every file has an etag
 };
 
-// Asks the hub: which commit, which files, and for a gated model whether they may be read.
+// Asks the hub for the commit, the files, and, if the model is gated, for access.
 ModelPlan plan_model(HubClient& client, const ModelName& name, const SelectionRules& rules);
 
 struct ModelPlace {
@@ -31,21 +31,21 @@ struct ModelPlace {
 
 class ModelDownload {
  public:
-  // Looks at what is there; writes nothing.
+  // Checks which files are present; writes nothing.
   ModelDownload(const HubClient& client, ModelPlan plan, const ModelPlace& place, IsCancelled is_cancelled);
   ~ModelDownload();
   ModelDownload(const ModelDownload&) = delete;
   ModelDownload& operator=(const ModelDownload&) = delete;
 
   const ModelPlan& plan() const { return plan_; }
-  // Where the files are in the end: snapshots/<commit> of the cache, or the folder.
+  // Where the model will be: snapshots/<commit> of the cache, or the folder.
   std::filesystem::path folder() const;
 
-  // Error{io} when the disk has less room than is needed.
+  // Error{io} if the disk has not enough free space.
   void require_space() const;
 
-  // As Download::run(). In the cache every verified file is linked at once, and the revision points to the
-  // commit when all are there.
+  // As Download::run(). In the cache every verified file is linked at once, and the ref is written when all
+  // files are present.
   void run();
   DownloadProgress progress() const;  // any thread
 

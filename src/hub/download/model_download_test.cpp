@@ -35,7 +35,7 @@ struct Scene {
 
   fs::path home;
   std::string config = "{}", weights = std::string(100'000, 'w');
-  std::string served = weights;  // what comes when the weights are asked for
+  std::string served = weights;  // the bytes that the server sends for the weights
   std::string gate = "false";
 
   std::string reply(const std::string& request) const {
@@ -58,7 +58,7 @@ struct Scene {
     const SmallServer hub([this](const std::string& request) { return reply(request); });
     HubSettings settings;
     settings.endpoint = hub.url();
-    settings.endpoint_said_by = "HF_ENDPOINT";
+    settings.endpoint_source = "HF_ENDPOINT";
     settings.cache = home / "hub";
     settings.may_link = links;
     settings.time_scale = 1e-3;
@@ -83,7 +83,7 @@ std::string content(const fs::path& file) {
   return text.str();
 }
 
-TEST(ModelDownload, LaysAModelOutAsTheSharedCacheWantsIt) {
+TEST(ModelDownload, WritesTheLayoutOfTheSharedCache) {
   const Scene scene("cache");
   const fs::path folder = scene.download();
   EXPECT_EQ(folder, scene.model() / "snapshots" / commit);
@@ -99,10 +99,10 @@ TEST(ModelDownload, FetchesNothingTwice) {
   const Scene scene("again");
   scene.download();
   scene.download();
-  EXPECT_EQ(scene.requests, 2U);  // what it is, and what it has
+  EXPECT_EQ(scene.requests, 2U);  // model info and file list
 }
 
-TEST(ModelDownload, GivesNoNameToBytesThatAreNotTheirs) {
+TEST(ModelDownload, RefusesBytesWithAnotherHash) {
   Scene scene("wrong");
   scene.served[50'000] = 'x';
   try {
@@ -120,7 +120,7 @@ TEST(ModelDownload, GivesNoNameToBytesThatAreNotTheirs) {
   }
 }
 
-TEST(ModelDownload, EndsWhenAServerSendsAnotherLengthThanItSaid) {
+TEST(ModelDownload, RefusesAnotherLength) {
   Scene scene("length");
   for (const std::size_t length : {0, 99'999, 100'001}) {
     scene.served.resize(length, 'w');
@@ -128,14 +128,14 @@ TEST(ModelDownload, EndsWhenAServerSendsAnotherLengthThanItSaid) {
   }
 }
 
-TEST(ModelDownload, WritesPlainFilesWhereLinksAreNotWanted) {
+TEST(ModelDownload, WritesPlainFilesIfLinksAreDisabled) {
   const Scene scene("unlinked");
   const fs::path folder = scene.download({}, /*links=*/false);
   EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(folder / "sub/model.safetensors")));
   EXPECT_EQ(content(folder / "sub/model.safetensors"), scene.weights);
 }
 
-TEST(ModelDownload, FillsAFolderOfOnesOwnAndNotesWhatIsThere) {
+TEST(ModelDownload, FillsALocalFolderAndWritesNotes) {
   const Scene scene("local");
   const fs::path folder = scene.home / "mine";
   scene.download(folder);
@@ -145,12 +145,12 @@ TEST(ModelDownload, FillsAFolderOfOnesOwnAndNotesWhatIsThere) {
   std::ofstream(folder / "config.json") << "[]";
   fs::remove(folder / ".cache/huggingface/download/sub/model.safetensors.metadata");
   scene.download(folder);
-  EXPECT_EQ(content(folder / "config.json"), "{}");  // of the same length, and another content
-  EXPECT_EQ(scene.requests, 3U);                     // the large one was only hashed
+  EXPECT_EQ(content(folder / "config.json"), "{}");  // the same length, but other content
+  EXPECT_EQ(scene.requests, 3U);                     // the large file was hashed, not fetched
 }
 
-// The clock of files moves in steps, so a change right after the note may bear the note's own time.
-TEST(ModelDownload, TrustsNoFileThatIsAsYoungAsItsNote) {
+// The clock of file times has steps, so a change right after the note may have the note's time.
+TEST(ModelDownload, HashesAFileWithTheTimeOfItsNote) {
   const Scene scene("young");
   const fs::path folder = scene.home / "mine";
   const fs::path file = folder / "config.json";
@@ -175,12 +175,12 @@ TEST(ModelDownload, TrustsNoFileThatIsAsYoungAsItsNote) {
   EXPECT_EQ(content(file), "{}");
   time = time_of_note();
   --time.tv_sec;
-  write_at("[]", time);  // older than its note, so it is not hashed
+  write_at("[]", time);  // older than its note, therefore not hashed
   scene.download(folder);
   EXPECT_EQ(content(file), "[]");
 }
 
-TEST(ModelDownload, TellsAFolderThatLacksFilesFromAWholeOne) {
+TEST(ModelDownload, TellsAnIncompleteFolderFromACompleteOne) {
   Scene scene("lacking");
   const fs::path folder = scene.home / "mine";
   scene.served = std::string(scene.weights.size(), 'x');
@@ -193,7 +193,7 @@ TEST(ModelDownload, TellsAFolderThatLacksFilesFromAWholeOne) {
   EXPECT_FALSE(fs::exists(mark));
 }
 
-TEST(ModelDownload, DoesNotWriteThroughALinkInAFolderOfOnesOwn) {
+TEST(ModelDownload, DoesNotWriteThroughALinkInALocalFolder) {
   const Scene scene("planted");
   fs::create_directories(scene.home / "mine");
   fs::create_directories(scene.home / "outside");

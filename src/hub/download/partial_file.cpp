@@ -30,7 +30,7 @@ constexpr std::chrono::seconds other_machine_is_gone_after{120};
 constexpr std::array<char, 16> magic = {'i', 'n', 'f', 'e', 'r', 'n', 'o', ' ',
                                         'p', 'a', 'r', 't', 'i', 'a', 'l', '1'};
 
-// As it stands in the file. Only the machine that wrote it reads it, or one of the same kind.
+// As stored in the file. Read only on machines of the same kind.
 struct Header {
   std::array<char, 16> magic;
   std::uint64_t size, piece_bytes;
@@ -67,18 +67,17 @@ bool read_at(int descriptor, std::uint64_t offset, void* to, std::size_t count) 
   return true;
 }
 
-// When a process began, in ticks since the start of the machine: field 22 of /proc/<pid>/stat. 0 when it is
-// not there.
+// The start time of a process in ticks since boot: field 22 of /proc/<pid>/stat. 0 if it does not exist.
 std::uint64_t start_of(std::uint64_t pid) {
   std::ifstream in(fmt::format("/proc/{}/stat", pid));
   std::string text;
   if (!std::getline(in, text)) return 0;
   const std::size_t after_name = text.rfind(')');
   if (after_name == std::string::npos) return 0;
-  std::istringstream fields(text.substr(after_name + 1));  // from the third on
+  std::istringstream fields(text.substr(after_name + 1));  // from the third field on
   std::string state, skipped;
   fields >> state;
-  if (state == "Z" || state == "X") return 0;  // dead, and its parent has not looked yet
+  if (state == "Z" || state == "X") return 0;  // dead, but not yet reaped
   for (int number = 4; number < 22; ++number) fields >> skipped;
   std::uint64_t started = 0;
   fields >> started;
@@ -111,11 +110,11 @@ void write_at(int descriptor, std::uint64_t offset, const void* bytes, std::size
 }
 
 constexpr std::string_view suffix = ".inferno.incomplete";
-// Between two entries in the journal; what a kill can lose on each connection.
+// Bytes between two journal entries: the most that a kill can lose per connection.
 constexpr std::size_t slice = 128 << 10;
-constexpr std::chrono::milliseconds front_patience{100};
+constexpr std::chrono::milliseconds front_wait{100};
 
-// Files of ours for this blob, whoever writes them.
+// All of Inferno's partial files of this blob.
 std::vector<fs::path> partials_of(const fs::path& folder, const std::string& etag) {
   std::vector<fs::path> found;
   std::error_code problem;
@@ -129,7 +128,7 @@ std::vector<fs::path> partials_of(const fs::path& folder, const std::string& eta
 struct Leftover {
   Descriptor file;
   std::optional<Journal> journal;
-  bool is_free = false;  // nobody writes it any more
+  bool is_free = false;  // its process has ended
   std::uint64_t have = 0;
 };
 
@@ -140,7 +139,7 @@ std::optional<Owner> owner_of(const fs::path& path, const std::string& etag) {
   return begin < end ? Owner::of_signature(name.substr(begin, end - begin)) : std::nullopt;
 }
 
-Leftover looked_at(const fs::path& path, const std::string& etag, std::uint64_t size) {
+Leftover inspect(const fs::path& path, const std::string& etag, std::uint64_t size) {
   Leftover found = {.file = Descriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW)), .journal = {}};
   struct stat status{};
   if (!found.file.is_open() || ::fstat(found.file.number(), &status) != 0 || !S_ISREG(status.st_mode))
@@ -148,7 +147,8 @@ Leftover looked_at(const fs::path& path, const std::string& etag, std::uint64_t 
   const auto owner = owner_of(path, etag);
   found.is_free = !owner || owner->is_gone(std::chrono::seconds(std::time(nullptr) - status.st_mtime));
   found.journal = Journal::read(found.file.number(), etag, size);
-  // Verified, cut, and not yet named when its process ended: all is there, and will be verified again.
+  // The process ended between cutting the journal off and the rename: the file is complete and is verified
+  // again.
   if (!found.journal && static_cast<std::uint64_t>(status.st_size) == size)
     found.journal = Journal::of_whole(etag, size);
   if (found.journal) {
@@ -214,7 +214,7 @@ Journal Journal::of_whole(const std::string& etag, std::uint64_t size) {
 
 void Journal::write(int descriptor, const std::filesystem::path& path) const {
   const Header header = {.magic = magic, .size = size, .piece_bytes = piece_bytes, .etag = padded<72>(etag)};
-  // The progress first: a journal without its header is none.
+  // The header last: without it the journal is invalid.
   write_at(descriptor, offset() + sizeof header, done.data(), done.size() * sizeof(std::uint64_t), path);
   write_at(descriptor, offset(), &header, sizeof header, path);
 }
@@ -237,12 +237,12 @@ PartialFile::PartialFile(fs::path folder, std::string etag, std::uint64_t size) 
   reused_ = have_;
 }
 
-// The fullest that nobody writes any more. The rename decides when two processes want the same.
+// Claims the fullest partial file whose process has ended. The rename decides between two claimants.
 bool PartialFile::adopt() {
   fs::path best_path;
   Leftover best;
   for (const fs::path& path : partials_of(folder_, journal_.etag)) {
-    Leftover found = looked_at(path, journal_.etag, journal_.size);
+    Leftover found = inspect(path, journal_.etag, journal_.size);
     if (!found.is_free || !found.journal || found.have <= best.have) continue;
     best = std::move(found);
     best_path = path;
@@ -285,22 +285,22 @@ std::optional<Claim> PartialFile::claim(std::uint64_t wanted) {
   while (piece < journal_.done.size() && (is_claimed_[piece] || is_whole(piece))) ++piece;
   if (piece == journal_.done.size()) return std::nullopt;
   Claim claim = {.position = piece_begin(piece) + journal_.done[piece], .end = 0, .generation = generation_};
-  // On through the pieces after it, as long as they are untouched: one request for all, and none for a small
+  // Extends the claim over the following empty pieces: one request for all of them, and none for a small
   // rest.
-  const std::uint64_t most = wanted > UINT64_MAX / 2 ? wanted : wanted + journal_.piece_bytes / 2;
+  const std::uint64_t max_bytes = wanted > UINT64_MAX / 2 ? wanted : wanted + journal_.piece_bytes / 2;
   do {
     is_claimed_[piece] = true;
     claim.end = piece_begin(piece) + piece_size(piece);
     ++piece;
   } while (piece < journal_.done.size() && !is_claimed_[piece] && journal_.done[piece] == 0 &&
-           claim.end - claim.position + piece_size(piece) <= most);
+           claim.end - claim.position + piece_size(piece) <= max_bytes);
   return claim;
 }
 
 void PartialFile::release(const Claim& claim) {
   const std::lock_guard lock(mutex_);
   if (claim.generation != generation_ || claim.end == 0) return;
-  // What is whole by now stays so; the flags of the rest go.
+  // Complete pieces keep their flags.
   for (std::size_t piece = (claim.end - 1) / journal_.piece_bytes;; --piece) {
     if (piece_begin(piece) + piece_size(piece) <= claim.position) break;
     is_claimed_[piece] = false;
@@ -308,7 +308,7 @@ void PartialFile::release(const Claim& claim) {
   }
 }
 
-// Under the lock: these bytes, from where a piece's own end, are there.
+// Records that these bytes are present. The caller holds the lock.
 void PartialFile::record(std::uint64_t offset, std::uint64_t count) {
   while (count > 0) {
     const std::size_t piece = offset / journal_.piece_bytes;
@@ -370,7 +370,7 @@ std::uint64_t PartialFile::front() {
 
 std::uint64_t PartialFile::wait_for_front(std::uint64_t offset) {
   std::unique_lock lock(mutex_);
-  moved_.wait_for(lock, front_patience, [&] { return front() > offset; });
+  moved_.wait_for(lock, front_wait, [&] { return front() > offset; });
   return front();
 }
 
@@ -389,14 +389,14 @@ void PartialFile::commit(const fs::path& destination) {
   {
     std::unique_lock lock(mutex_);
     idle_.wait(lock, [&] { return writers_ == 0; });
-    ++generation_;  // nobody writes from here on
+    ++generation_;  // later writes are stale
   }
   if (::ftruncate(file_.number(), static_cast<off_t>(journal_.size)) != 0)
-    fail_for_file(path_, "cannot be cut", errno);
+    fail_for_file(path_, "cannot be truncated", errno);
   sync_file(file_.number(), path_);
   rename_durably(path_, destination);
   for (const fs::path& path : partials_of(folder_, journal_.etag)) {
-    if (looked_at(path, journal_.etag, journal_.size).is_free) ::unlink(path.c_str());
+    if (inspect(path, journal_.etag, journal_.size).is_free) ::unlink(path.c_str());
   }
 }
 

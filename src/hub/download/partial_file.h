@@ -1,12 +1,12 @@
-// A blob on its way: bytes that arrive in any order, and the journal of those that are there, in one file.
+// A partially downloaded blob: bytes that arrive in any order, and the journal of those present, in one file.
 //
 //   blobs/<etag>.<boot>-<pid>-<started>-<random>.inferno.incomplete
 //     [0, size)            the bytes, with holes
-//     from the next 4 KiB  the size, and for each piece of 8 MiB how many bytes it has
+//     from the next 4 KiB  the size, and the number of bytes in each piece of 8 MiB
 //
-// One file, because claiming what another run left behind must be one rename: two processes can never hold
-// the same one, even where locks do nothing. A name is claimed from a process that is gone, never from one
-// that lives.
+// It is one file so that a single rename claims what an earlier run left: two processes can never own the
+// same partial file, even on file systems without locks. A file is claimed only from a process that has
+// ended.
 #pragma once
 
 #include <chrono>
@@ -23,29 +23,30 @@
 
 namespace inferno::hub {
 
-// A process, so that another one can tell whether it still lives. It stands in the name, so that claiming a
-// file and signing it are one rename.
+// The process that writes a partial file. Its signature is part of the file name, so that one rename claims a
+// file and marks the new owner.
 struct Owner {
-  std::string boot;  // of /proc/sys/kernel/random/boot_id: which machine, since when
+  std::string boot;  // from /proc/sys/kernel/random/boot_id; identifies the machine and its last boot
   std::uint64_t pid = 0, started = 0;
 
   static Owner of_this_process();
   // "<boot>-<pid>-<started>-<random>"
   std::string signature() const;
   static std::optional<Owner> of_signature(const std::string& text);
-  // Gone for certain: of this machine and no longer there, or of another one (or an earlier start of it) that
-  // has not touched the file for two minutes.
+  // Whether the process has certainly ended: on this machine it does not exist, and on another machine, or
+  // before a reboot, it has not written to the file for two minutes.
   bool is_gone(std::chrono::seconds untouched) const;
 };
 
+// How many bytes of each piece are present; stored at the end of the partial file.
 struct Journal {
   std::uint64_t size = 0, piece_bytes = 0;
   std::string etag;
-  std::vector<std::uint64_t> done;  // bytes of each piece
+  std::vector<std::uint64_t> done;  // bytes present in each piece
 
-  // nullopt when there is none, or none that makes sense for a blob of this etag and size.
+  // nullopt if there is no journal, or an invalid one for this etag and size.
   static std::optional<Journal> read(int descriptor, const std::string& etag, std::uint64_t size);
-  // Of a file that has every byte.
+  // The journal of a complete file.
   static Journal of_whole(const std::string& etag, std::uint64_t size);
   void write(int descriptor, const std::filesystem::path& path) const;
   void write_progress(int descriptor, std::size_t piece, const std::filesystem::path& path) const;
@@ -53,7 +54,7 @@ struct Journal {
   std::uint64_t offset() const;  // in the file
 };
 
-// Bytes that somebody fetches: those from `position` on are still missing.
+// A range that one connection fetches: the bytes from `position` to `end` are still missing.
 struct Claim {
   std::uint64_t position = 0, end = 0;
   std::uint64_t generation = 0;
@@ -63,14 +64,14 @@ struct Claim {
 
 enum class Written {
   ok,
-  stale,    // the file was begun anew meanwhile: the claim is worth nothing
-  too_many  // more bytes than were claimed; those claimed are written
+  stale,    // the file was restarted, which invalidates the claim
+  too_many  // more bytes than claimed; those within the claim are written
 };
 
 // Any thread.
 class PartialFile {
  public:
-  // Goes on with what an earlier run left in `folder`, or begins. Error{io}.
+  // Resumes what an earlier run left in `folder`, or creates a new file. Error{io}.
   PartialFile(std::filesystem::path folder, std::string etag, std::uint64_t size);
   // Leaves the file for the next run, unless it was committed or removed.
   ~PartialFile() = default;
@@ -78,27 +79,27 @@ class PartialFile {
   PartialFile& operator=(const PartialFile&) = delete;
 
   std::uint64_t size() const { return journal_.size; }
-  std::uint64_t reused() const;  // bytes of an earlier run, as long as they are believed
+  std::uint64_t reused() const;  // bytes of an earlier run; 0 after a restart
   std::uint64_t have() const;
 
-  // The first bytes that are missing and that nobody fetches, `wanted` at most; nullopt when there are none
-  // now.
+  // The first range that is neither present nor claimed, of about `wanted` bytes at most; nullopt if there is
+  // none.
   std::optional<Claim> claim(std::uint64_t wanted);
   void release(const Claim& claim);
   // Writes at the claim's position and moves it. Error{io}.
   Written write(Claim& claim, std::span<const std::byte> bytes);
-  // Forgets everything; claims of before are stale. The new one is of the whole file.
+  // Discards all bytes; earlier claims become stale. The new claim is the whole file.
   Claim restart();
 
-  // Waits until more than `offset` bytes from the beginning are there, a tenth of a second at most. Returns
-  // how many are.
+  // Waits up to 0.1 s until more than `offset` bytes are present from the start without a gap. Returns their
+  // number.
   std::uint64_t wait_for_front(std::uint64_t offset);
   std::uint64_t generation() const;
-  // Bytes that are there; Error{io}.
+  // The range must be present. Error{io}.
   void read(std::uint64_t offset, std::span<std::byte> to) const;
 
-  // After every byte was verified: cuts the journal off, makes the file durable, gives it its name. Other
-  // runs' leftovers of the same blob go.
+  // After verification: cuts the journal off, syncs the file and renames it. Also removes partial files that
+  // other runs left of the same blob.
   void commit(const std::filesystem::path& destination);
   void remove();
 
@@ -119,12 +120,12 @@ class PartialFile {
   std::condition_variable moved_, idle_;
   Journal journal_;
   std::vector<bool> is_claimed_;  // by piece
-  std::size_t front_piece_ = 0;   // all before it are whole
+  std::size_t front_piece_ = 0;   // all pieces before this one are complete
   std::uint64_t have_ = 0, generation_ = 0;
   int writers_ = 0;
 };
 
-// Bytes on the disk in files that an earlier or another run has of this blob.
+// Bytes on disk in all partial files of this blob.
 std::uint64_t partial_bytes(const std::filesystem::path& folder, const std::string& etag);
 
 }  // namespace inferno::hub

@@ -28,7 +28,7 @@ std::vector<std::byte> bytes(std::uint64_t count, int value = 7) {
   return std::vector<std::byte>(count, static_cast<std::byte>(value));
 }
 
-// A process that does this and then ends as kill -9 would end it.
+// A process that runs this and then ends as if by kill -9.
 template <class Action>
 void in_a_process_that_dies(Action action) {
   const pid_t child = ::fork();
@@ -43,7 +43,7 @@ std::size_t files_in(const fs::path& folder) {
   return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
 }
 
-TEST(PartialFile, HandsOutMissingBytesFromTheBeginningOnce) {
+TEST(PartialFile, ClaimsEachMissingRangeOnceFromTheStart) {
   PartialFile file(empty_folder("claims"), etag, size);
   const Claim first = *file.claim(piece);
   const Claim rest = *file.claim(UINT64_MAX);
@@ -56,7 +56,7 @@ TEST(PartialFile, HandsOutMissingBytesFromTheBeginningOnce) {
   EXPECT_EQ(file.claim(piece)->position, 0U);
 }
 
-TEST(PartialFile, AddsASmallRestToTheRequestBeforeIt) {
+TEST(PartialFile, AddsASmallRestToTheClaimBeforeIt) {
   PartialFile file(empty_folder("rest"), etag, piece + 1000);
   EXPECT_EQ(file.claim(piece)->end, piece + 1000);
 }
@@ -71,14 +71,14 @@ TEST(PartialFile, HasAFrontThatEndsAtTheFirstGap) {
   EXPECT_EQ(file.wait_for_front(1000), 2 * piece);
 }
 
-TEST(PartialFile, TakesNoMoreBytesThanWereClaimed) {
+TEST(PartialFile, WritesNoMoreBytesThanClaimed) {
   PartialFile file(empty_folder("many"), etag, 100);
   Claim claim = *file.claim(100);
   EXPECT_EQ(file.write(claim, bytes(101)), Written::too_many);
   EXPECT_EQ(file.have(), 100U);
 }
 
-TEST(PartialFile, GoesOnWithWhatADeadProcessLeft) {
+TEST(PartialFile, ResumesTheFileOfADeadProcess) {
   const fs::path folder = empty_folder("resume");
   in_a_process_that_dies([&] {
     PartialFile file(folder, etag, size);
@@ -93,7 +93,7 @@ TEST(PartialFile, GoesOnWithWhatADeadProcessLeft) {
   EXPECT_EQ(files_in(folder), 1U);
 }
 
-TEST(PartialFile, LeavesWhatALivingProcessWritesAlone) {
+TEST(PartialFile, LeavesTheFileOfALiveProcessAlone) {
   const fs::path folder = empty_folder("living");
   PartialFile mine(folder, etag, size);
   Claim claim = *mine.claim(piece);
@@ -103,7 +103,7 @@ TEST(PartialFile, LeavesWhatALivingProcessWritesAlone) {
   EXPECT_EQ(files_in(folder), 2U);
 }
 
-TEST(PartialFile, BelievesNoJournalOfAnotherSize) {
+TEST(PartialFile, RefusesAJournalOfAnotherSize) {
   const fs::path folder = empty_folder("resized");
   in_a_process_that_dies([&] {
     PartialFile file(folder, etag, size);
@@ -113,7 +113,7 @@ TEST(PartialFile, BelievesNoJournalOfAnotherSize) {
   EXPECT_EQ(PartialFile(folder, etag, size - 1).reused(), 0U);
 }
 
-TEST(PartialFile, MakesClaimsWorthlessWhenItBeginsAnew) {
+TEST(PartialFile, InvalidatesClaimsOnRestart) {
   PartialFile file(empty_folder("anew"), etag, size);
   Claim old = *file.claim(piece);
   EXPECT_EQ(file.write(old, bytes(1000)), Written::ok);
@@ -125,7 +125,7 @@ TEST(PartialFile, MakesClaimsWorthlessWhenItBeginsAnew) {
   EXPECT_EQ(file.wait_for_front(0), 2 * piece);
 }
 
-TEST(PartialFile, GetsItsNameWithoutItsJournalAndCleansUpAfterTheDead) {
+TEST(PartialFile, CommitsWithoutJournalAndRemovesLeftovers) {
   const fs::path folder = empty_folder("commit");
   in_a_process_that_dies([&] { PartialFile(folder, etag, 1000); });
   in_a_process_that_dies([&] {
@@ -141,7 +141,7 @@ TEST(PartialFile, GetsItsNameWithoutItsJournalAndCleansUpAfterTheDead) {
   EXPECT_EQ(files_in(folder), 1U);
 }
 
-TEST(PartialFile, KeepsAFileThatWasWholeWhenItsProcessDied) {
+TEST(PartialFile, KeepsACompleteFileOfADeadProcess) {
   const fs::path folder = empty_folder("whole");
   in_a_process_that_dies([&] {
     PartialFile file(folder, etag, 1000);
@@ -152,7 +152,7 @@ TEST(PartialFile, KeepsAFileThatWasWholeWhenItsProcessDied) {
   EXPECT_EQ(PartialFile(folder, etag, 1000).reused(), 1000U);
 }
 
-TEST(FileLock, IsHeldByOneAtATime) {
+TEST(FileLock, HasOneHolder) {
   const fs::path file = empty_folder("lock") / "x.lock";
   auto held = FileLock::try_take(file);
   ASSERT_TRUE(held);

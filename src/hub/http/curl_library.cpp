@@ -14,17 +14,17 @@ namespace {
 constexpr std::array names = {"libcurl.so.4", "libcurl-gnutls.so.4"};
 
 [[noreturn]] void refuse(const std::string& why) {
-  fail(ErrorKind::unsupported, "libcurl: needed to talk to the hub, and cannot be used here",
+  fail(ErrorKind::unsupported, "libcurl: required to reach the hub, but it cannot be loaded",
        {.why = why,
         .next = "install it (Debian and Ubuntu: apt install libcurl4) and run again; models on this machine "
-                "need no network"});
+                "need no libcurl"});
 }
 
 template <class Function>
 void find(Function& function, void* library, const char* name) {
   function = reinterpret_cast<Function>(::dlsym(library, name));
   if (function == nullptr)
-    refuse(fmt::format("the libcurl of this machine has no {}; 7.66 or newer is needed", name));
+    refuse(fmt::format("this libcurl has no {}; version 7.66 or newer is required", name));
 }
 
 void* opened() {

@@ -1,13 +1,12 @@
-// libcurl, opened when the first request is made: the program starts on machines without it, and says what is
-// missing when it is needed. Debian's build also brings Kerberos and LDAP, which nobody wants inside a
-// binary.
+// libcurl, opened at the first request: the program starts on machines without it and reports the missing
+// library only when it is needed. Linking it statically would add Kerberos and LDAP to the binary.
 #pragma once
 
 #include <curl/curl.h>
 
 namespace inferno::hub {
 
-// The functions that are used, under their names without curl_ (and easy_).
+// The functions in use, named without curl_ (and easy_).
 struct CurlLibrary {
   decltype(&curl_easy_init) easy_init;
   decltype(&curl_easy_setopt) setopt;
@@ -32,8 +31,7 @@ struct CurlLibrary {
   decltype(&curl_getdate) getdate;
 };
 
-// Error{unsupported} with the package to install when there is no libcurl, or one that is too old. Any
-// thread.
+// Error{unsupported} with the package to install if libcurl is missing or too old. Any thread.
 const CurlLibrary& curl();
 
 }  // namespace inferno::hub

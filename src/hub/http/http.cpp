@@ -22,10 +22,10 @@ Outcome refusal(std::string detail) {
   return {.trouble = Trouble::refused, .detail = std::move(detail), .response = {}, .first_byte_seconds = 0};
 }
 
-// Empty when the address may be asked.
+// Empty if requests may be sent to this URL.
 std::string objection(const Url& url) {
   if (url.scheme == "https" || url.is_loopback()) return {};
-  return fmt::format("{}: only https is used beyond this machine", without_query(url.text));
+  return fmt::format("{}: only https is allowed, except for this machine", without_query(url.text));
 }
 
 }  // namespace
@@ -42,12 +42,12 @@ HttpClient::HttpClient(const HubSettings& settings, std::shared_ptr<RateGate> ga
   const auto endpoint = parse_url(settings_.endpoint);
   if (!endpoint) {
     fail(ErrorKind::invalid_request,
-         fmt::format("{}={}: not an address", settings_.endpoint_said_by, without_query(settings_.endpoint)));
+         fmt::format("{}={}: not a URL", settings_.endpoint_source, without_query(settings_.endpoint)));
   }
   if (const std::string why = objection(*endpoint); !why.empty()) {
     fail(ErrorKind::invalid_request,
-         fmt::format("{}={}: expected https://", settings_.endpoint_said_by, endpoint->text),
-         {.why = why, .next = "use the https address of this hub"});
+         fmt::format("{}={}: expected https://", settings_.endpoint_source, endpoint->text),
+         {.why = why, .next = "use the https URL of this hub"});
   }
   token_origin_ = endpoint->origin();
 }
@@ -70,7 +70,7 @@ Outcome HttpClient::hop(const Request& request, const std::string& url, bool wit
 
 Outcome HttpClient::attempt(const Request& request) {
   auto url = parse_url(request.url);
-  if (!url) return refusal(fmt::format("{}: not an address", without_query(request.url)));
+  if (!url) return refusal(fmt::format("{}: not a URL", without_query(request.url)));
   Headers hub_headers;
   for (int hops = 0; hops <= max_hops; ++hops) {
     if (const std::string why = objection(*url); !why.empty()) return refusal(why);
@@ -85,9 +85,7 @@ Outcome HttpClient::attempt(const Request& request) {
     if (outcome.trouble != Trouble::none || !is_redirect(outcome.response.status) || location.empty())
       return outcome;
     const auto next = resolve_url(*url, location);
-    if (!next)
-      return refusal(
-          fmt::format("{} redirects to something that is no web address", without_query(url->text)));
+    if (!next) return refusal(fmt::format("{} redirects to an invalid URL", without_query(url->text)));
     if (request.redirects == Redirects::none ||
         (request.redirects == Redirects::relative && !is_relative(location))) {
       outcome.response.location = next->text;
@@ -102,16 +100,16 @@ Outcome HttpClient::attempt(const Request& request) {
 }
 
 Response HttpClient::send(const Request& request) {
-  return std::move(attempt_patiently(request, {}).response);
+  return std::move(attempt_with_retries(request, {}).response);
 }
 
-Outcome HttpClient::attempt_patiently(const Request& request, const std::function<void()>& again) {
+Outcome HttpClient::attempt_with_retries(const Request& request, const std::function<void()>& again) {
   for (int tries = 1;; ++tries) {
     Outcome outcome = attempt(request);
     const bool answered = outcome.trouble == Trouble::none;
-    if (outcome.trouble == Trouble::stopped || (answered && !is_worth_another_try(outcome.response.status)))
+    if (outcome.trouble == Trouble::stopped || (answered && !is_retryable(outcome.response.status)))
       return outcome;
-    if (answered) heed(outcome.response, *gate_);
+    if (answered) apply_requested_wait(outcome.response, *gate_);
     const int limit = outcome.trouble == Trouble::unknown_host  ? 1
                       : outcome.trouble == Trouble::unreachable ? max_tries_unreachable
                                                                 : max_tries;
@@ -119,8 +117,9 @@ Outcome HttpClient::attempt_patiently(const Request& request, const std::functio
       if (answered) return outcome;
       fail_for(outcome, settings_, request.url);
     }
-    const bool was_asked = answered && asked_wait(outcome.response.headers, std::chrono::system_clock::now());
-    if (!was_asked && !gate_->sleep(backoff(tries), is_cancelled_)) {
+    const bool server_set_wait =
+        answered && requested_wait(outcome.response.headers, std::chrono::system_clock::now());
+    if (!server_set_wait && !gate_->sleep(backoff(tries), is_cancelled_)) {
       fail_for({.trouble = Trouble::cancelled, .detail = {}, .response = {}, .first_byte_seconds = 0},
                settings_, request.url);
     }
@@ -130,7 +129,7 @@ Outcome HttpClient::attempt_patiently(const Request& request, const std::functio
 
 bool is_temporary(const Outcome& outcome) {
   switch (outcome.trouble) {
-    case Trouble::none: return is_worth_another_try(outcome.response.status);
+    case Trouble::none: return is_retryable(outcome.response.status);
     case Trouble::unknown_host:
     case Trouble::unreachable:
     case Trouble::broken:
@@ -151,52 +150,53 @@ void fail_for(const Outcome& outcome, const HubSettings& settings, const std::st
   const std::string named = !parsed    ? without_query(url)
                             : is_usual ? parsed->host
                                        : parsed->host + ":" + parsed->port;
-  const bool is_mirror = settings.endpoint_said_by != "default";
-  const std::string asked = is_mirror ? fmt::format(" (from {})", settings.endpoint_said_by) : "";
+  const bool is_mirror = settings.endpoint_source != "default";
+  const std::string asked = is_mirror ? fmt::format(" (from {})", settings.endpoint_source) : "";
   const std::string host = subject.empty() ? named : fmt::format("{}: {}", subject, named);
   switch (outcome.trouble) {
     case Trouble::unknown_host:
-      fail(ErrorKind::network, fmt::format("{}{}: no such host, or no network", host, asked),
+      fail(ErrorKind::network, fmt::format("{}{}: unknown host, or no network", host, asked),
            {.why = outcome.detail,
             .next = "connect and run again, or use a model that is on this machine (inferno list)"});
     case Trouble::unreachable:
       fail(ErrorKind::network, fmt::format("{}{}: cannot be reached", host, asked),
            {.why = outcome.detail, .next = "check the network and the proxy (https_proxy), then run again"});
     case Trouble::untrusted:
-      fail(
-          ErrorKind::network, fmt::format("{}{}: its identity cannot be verified", host, asked),
-          {.why = outcome.detail,
-           .next = "check the clock of this machine; behind a company's proxy, name its certificates: export "
-                   "SSL_CERT_FILE=/path/to/ca.pem"});
+      fail(ErrorKind::network, fmt::format("{}{}: TLS verification failed", host, asked),
+           {.why = outcome.detail,
+            .next =
+                "check the clock of this machine; if a company proxy intercepts TLS, trust its certificates: "
+                "export SSL_CERT_FILE=/path/to/ca.pem"});
     case Trouble::stalled:
-      fail(ErrorKind::network, fmt::format("{}{}: stopped sending", host, asked),
+      fail(ErrorKind::network, fmt::format("{}{}: stopped sending data", host, asked),
            {.why = outcome.detail, .next = "run the same command again"});
     case Trouble::too_large:
     case Trouble::refused:
-      fail(ErrorKind::network, fmt::format("{}{}: an answer that is not accepted", host, asked),
-           {.why = outcome.detail, .next = "check HF_ENDPOINT and the proxy; a hub answers otherwise"});
+      fail(ErrorKind::network, fmt::format("{}{}: unacceptable response", host, asked),
+           {.why = outcome.detail, .next = "check HF_ENDPOINT and the proxy"});
     case Trouble::cancelled: fail(ErrorKind::network, "interrupted");
     case Trouble::none:
     case Trouble::stopped:
     case Trouble::broken: break;
   }
-  fail(ErrorKind::network, fmt::format("{}{}: the connection broke", host, asked),
+  fail(ErrorKind::network, fmt::format("{}{}: connection lost", host, asked),
        {.why = outcome.detail, .next = "run the same command again"});
 }
 
-void heed(const Response& response, RateGate& gate) {
-  const auto wait = asked_wait(response.headers, std::chrono::system_clock::now());
+void apply_requested_wait(const Response& response, RateGate& gate) {
+  const auto wait = requested_wait(response.headers, std::chrono::system_clock::now());
   if (!wait) return;
   const auto url = parse_url(response.url);
   const std::string host = url ? url->host : std::string("the hub");
-  if (*wait > longest_wait) {
+  if (*wait > max_wait) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(*wait).count();
     fail(ErrorKind::network,
-         fmt::format("{}: asks to wait {} seconds (status {})", host, seconds, response.status),
-         {.why = "more than five minutes is not waited for",
+         fmt::format("{}: the server asks for a wait of {} seconds (status {})", host, seconds,
+                     response.status),
+         {.why = "Inferno waits for at most five minutes",
           .next = response.status == 429
-                      ? "try again then; with a token the limits are higher: export HF_TOKEN=..."
-                      : "try again then"});
+                      ? "try again later; with a token the limits are higher: export HF_TOKEN=..."
+                      : "try again later"});
   }
   if (url) gate.hold(url->origin(), *wait);
 }

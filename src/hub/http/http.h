@@ -1,5 +1,5 @@
-// Requests over HTTP, on libcurl: bounded answers, redirects by our rules, tokens for their own host only,
-// and an end to every wait.
+// HTTP requests through libcurl: bounded responses, strict redirects, a token that goes to its own host only,
+// and a limit on every wait.
 #pragma once
 
 #include <functional>
@@ -12,13 +12,13 @@
 
 namespace inferno::hub {
 
-using IsCancelled = std::function<bool()>;  // any thread may ask
+using IsCancelled = std::function<bool()>;  // called from any thread
 
 // Keeps its connections open between requests. One thread at a time; several clients may share a gate.
 //
 // - The token goes to the origin (scheme, host, port) of the endpoint and nowhere else.
-// - Addresses are https; http only where the host is this machine. From https nothing leads to http.
-// - Certificates are checked and TLS is 1.2 or newer; nothing turns that off.
+// - URLs are https; http is allowed for this machine only. No redirect leads from https to http.
+// - Certificates are verified and TLS is 1.2 or newer; no setting turns that off.
 // - Proxies are those of http_proxy, https_proxy, all_proxy and no_proxy, which libcurl reads itself.
 class HttpClient {
  public:
@@ -27,16 +27,16 @@ class HttpClient {
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  // One go, with its redirects. Waits before it while the host asked for that.
+  // One attempt, with its redirects. Waits first if the host has asked for a pause.
   Outcome attempt(const Request& request);
 
-  // As often as it is worth it. Error{network} when there is no answer; an answer may have any status that is
-  // not worth another try.
+  // Retries temporary failures. Error{network} if there is no response; a response may have any status that
+  // is not retryable.
   Response send(const Request& request);
 
-  // The same for a request whose sink may end it, which is an outcome too. `again` is called before each
-  // further try. Error{network} when there is no answer.
-  Outcome attempt_patiently(const Request& request, const std::function<void()>& again);
+  // The same for a request whose sink may end the transfer. `again` is called before each further attempt.
+  // Error{network} if there is no response.
+  Outcome attempt_with_retries(const Request& request, const std::function<void()>& again);
 
   const HubSettings& settings() const { return settings_; }
   RateGate& gate() { return *gate_; }
@@ -53,16 +53,15 @@ class HttpClient {
   std::unique_ptr<Handles> handles_;
 };
 
-// Whether an attempt that ended so may be repeated: the network's fault, or the server says "later".
+// Whether the attempt may be repeated: a network failure, or a status that means "later".
 bool is_temporary(const Outcome& outcome);
 
-// Error{network} for an attempt that got no answer: what happened, to which host, what to do. `subject` is
-// what was asked for, when that says more than the host.
+// Error{network} for an attempt without a response: what happened, at which host, what to do. `subject` is
+// the requested file, if that says more than the host.
 [[noreturn]] void fail_for(const Outcome& outcome, const HubSettings& settings, const std::string& url,
                            const std::string& subject = {});
 
-// Holds the gate as long as the answer asks. Error{network} with the time when that is longer than anybody
-// waits.
-void heed(const Response& response, RateGate& gate);
+// Holds the gate for as long as the response asks. Error{network} with the time if that exceeds max_wait.
+void apply_requested_wait(const Response& response, RateGate& gate);
 
 }  // namespace inferno::hub

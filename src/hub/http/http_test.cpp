@@ -17,9 +17,9 @@ constexpr const char* secret = "hf_secret";
 HubSettings settings_for(const SmallServer& server) {
   HubSettings settings;
   settings.endpoint = server.url();
-  settings.endpoint_said_by = "HF_ENDPOINT";
+  settings.endpoint_source = "HF_ENDPOINT";
   settings.token = secret;
-  settings.token_said_by = "HF_TOKEN";
+  settings.token_source = "HF_TOKEN";
   settings.time_scale = 0.01;
   return settings;
 }
@@ -38,7 +38,7 @@ struct Client {
   }
 };
 
-TEST(Http, BringsTheTokenToTheHubAndNotToWhereItIsSent) {
+TEST(Http, SendsTheTokenToTheHubButNotToARedirectTarget) {
   const SmallServer other([](const std::string&) { return answer(200, "bytes"); });
   const SmallServer hub(
       [&](const std::string&) { return answer(302, "", "Location: " + other.url() + "/file\r\n"); });
@@ -56,7 +56,7 @@ TEST(Http, KeepsTheTokenWhenAModelHasMovedOnTheSameHub) {
   EXPECT_THAT(hub.requests().at(1), HasSubstr("Authorization: Bearer hf_secret"));
 }
 
-TEST(Http, StopsAtARedirectToAnotherHostWhenOnlyRelativeOnesAreWanted) {
+TEST(Http, StopsAtARedirectToAnotherHostIfOnlyRelativeOnesAreAllowed) {
   const SmallServer hub([](const std::string& request) {
     return request.starts_with("GET /old") ? answer(307, "", "Location: /new\r\n")
                                            : answer(302, "", "Location: https://cdn.example/x?sig=1\r\n");
@@ -66,7 +66,7 @@ TEST(Http, StopsAtARedirectToAnotherHostWhenOnlyRelativeOnesAreWanted) {
   EXPECT_EQ(outcome.response.location, "https://cdn.example/x?sig=1");
 }
 
-TEST(Http, FollowsNoLoopsNoFilesAndNothingInTheClear) {
+TEST(Http, FollowsNoLoopsNoFilesAndNoPlainHttp) {
   for (const std::string location :
        {"/a", "file:///etc/passwd", "http://example.com/x", "ftp://127.0.0.1/x"}) {
     const SmallServer hub(
@@ -77,7 +77,7 @@ TEST(Http, FollowsNoLoopsNoFilesAndNothingInTheClear) {
   }
 }
 
-TEST(Http, RefusesAHubInTheClearBeyondThisMachine) {
+TEST(Http, RefusesAPlainHttpHubOnAnotherMachine) {
   HubSettings settings;
   settings.endpoint = "http://hub.example";
   EXPECT_THROW(Client{settings}, Error);
@@ -85,7 +85,7 @@ TEST(Http, RefusesAHubInTheClearBeyondThisMachine) {
   EXPECT_THROW(Client{settings}, Error);
 }
 
-TEST(Http, ReadsNoMoreOfAnAnswerThanItsLimit) {
+TEST(Http, LimitsTheBody) {
   const SmallServer hub([](const std::string&) { return answer(200, std::string(100'000, 'x')); });
   Client client(settings_for(hub));
   Request request;
@@ -96,14 +96,14 @@ TEST(Http, ReadsNoMoreOfAnAnswerThanItsLimit) {
   EXPECT_LE(outcome.response.body.size(), 1000U);
 }
 
-TEST(Http, ReadsNoMoreHeadersThanTheirLimit) {
+TEST(Http, LimitsTheHeaders) {
   std::string headers;
   for (int at = 0; at < 2000; ++at) headers += fmt::format("X-{}: {}\r\n", at, std::string(60, 'x'));
   const SmallServer hub([&](const std::string&) { return answer(200, "", headers); });
   EXPECT_EQ(Client(settings_for(hub)).get(hub.url()).trouble, Trouble::too_large);
 }
 
-TEST(Http, AsksAgainWhenTheHubIsInTroubleAndGivesTheLastAnswerInTheEnd) {
+TEST(Http, RetriesServerErrorsAndReturnsTheLastResponse) {
   const SmallServer hub([](const std::string&) { return answer(503, "down"); });
   HubSettings settings = settings_for(hub);
   settings.time_scale = 1e-5;
@@ -137,7 +137,7 @@ TEST(Http, EndsAtOnceWhenItIsCancelled) {
   EXPECT_EQ(client.attempt(request).trouble, Trouble::cancelled);
 }
 
-TEST(Http, SaysThatAConnectionBroke) {
+TEST(Http, ReportsALostConnection) {
   const SmallServer hub(
       [](const std::string&) { return std::string("HTTP/1.1 200 X\r\nContent-Length: 100\r\n\r\nshort"); });
   EXPECT_EQ(Client(settings_for(hub)).get(hub.url()).trouble, Trouble::broken);

@@ -1,4 +1,4 @@
-// Requests to and answers from a hub, as plain data.
+// HTTP requests and responses as plain data.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@
 
 namespace inferno::hub {
 
-// Names in lower case. Of headers that come twice the last one counts, as for most clients.
+// Names are lower case. If a header is repeated, the last one counts, as in most clients.
 class Headers {
  public:
-  void add(std::string_view line);  // "Name: value\r\n"; anything else is passed over
-  const std::string& operator[](std::string_view name) const;  // empty when absent
+  void add(std::string_view line);                             // "Name: value\r\n"; anything else is ignored
+  const std::string& operator[](std::string_view name) const;  // empty if absent
   bool has(std::string_view name) const { return values_.find(name) != values_.end(); }
   void clear() { values_.clear(); }
 
@@ -45,19 +45,19 @@ inline const std::string& Headers::operator[](std::string_view name) const {
 
 struct Response {
   int status = 0;
-  std::string url;  // the last one, after redirects
+  std::string url;  // the final one, after redirects
   Headers headers;
-  std::string body;  // empty when a sink took it
-  // The headers of the hub's last own answer, when it sent us on; a sink finds there only what came before.
+  std::string body;  // empty if a sink took it
+  // The headers of the hub's last response before a redirect to another host.
   Headers hub_headers;
-  std::string location;  // where a redirect that was not followed leads to, whole
+  std::string location;  // the absolute target of a redirect that was not followed
 };
 
 enum class Method { get, head };
 
 enum class Redirects {
   follow,    // up to ten, from https never to http
-  relative,  // those within the same host; another one is the answer
+  relative,  // only within the same host; any other redirect is the response
   none
 };
 
@@ -66,22 +66,22 @@ struct Request {
   std::string url;
   std::vector<std::string> headers;  // "Name: value"
   Redirects redirects = Redirects::follow;
-  std::size_t body_limit = std::size_t{8} << 20;  // a longer body is an error, and is not read
-  // Takes the body of a 200 or 206 piece by piece instead of the response, in the caller's thread. False ends
-  // the transfer.
+  std::size_t body_limit = std::size_t{8} << 20;  // a longer body is an error and is not read
+  // Receives the body of a 200 or 206 response in pieces, in the caller's thread. Returning false ends the
+  // transfer.
   std::function<bool(const Response& head, std::span<const std::byte> bytes)> sink = {};
 };
 
 // How one attempt ended.
 enum class Trouble {
-  none,  // with an answer, whatever its status
+  none,  // there is a response, with any status
   unknown_host,
-  unreachable,  // refused, no route, no answer in time
+  unreachable,  // connection refused, no route, timeout
   untrusted,    // TLS: certificate or protocol version
-  broken,       // in the middle
+  broken,       // the connection was lost
   stalled,
   too_large,
-  refused,  // by us: a redirect that must not be followed
+  refused,  // by this client: a redirect that must not be followed
   stopped,  // by the sink
   cancelled
 };
@@ -90,7 +90,7 @@ struct Outcome {
   Trouble trouble = Trouble::none;
   std::string detail;
   Response response;
-  double first_byte_seconds = 0;  // until the answer began, of the last hop
+  double first_byte_seconds = 0;  // until the final response began
 };
 
 }  // namespace inferno::hub

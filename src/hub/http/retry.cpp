@@ -11,12 +11,12 @@
 namespace inferno::hub {
 namespace {
 
-constexpr Milliseconds slice{50};  // how long a cancellation may go unnoticed
+constexpr Milliseconds slice{50};  // the longest time a cancellation goes unnoticed
 
 std::optional<std::int64_t> whole_number(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  // Larger than any number means: very long.
+  // Out of range means a very long wait.
   if (problem == std::errc::result_out_of_range && !text.starts_with('-')) return std::int64_t{1} << 32;
   if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return std::min(value, std::int64_t{1} << 32);
@@ -32,14 +32,15 @@ std::optional<std::int64_t> rate_limit_seconds(const std::string& value) {
 
 }  // namespace
 
-std::optional<Milliseconds> asked_wait(const Headers& headers, std::chrono::system_clock::time_point now) {
+std::optional<Milliseconds> requested_wait(const Headers& headers,
+                                           std::chrono::system_clock::time_point now) {
   const std::string& value = headers["retry-after"];
   if (const auto seconds = whole_number(value)) {
     if (*seconds >= 0) return std::chrono::seconds(*seconds);
   } else if (!value.empty()) {
     const std::time_t date = curl().getdate(value.c_str(), nullptr);
     const auto at = std::chrono::system_clock::from_time_t(date);
-    // A date names a second; it is over when the next one begins.
+    // A date has whole seconds, so the wait ends when the next second begins.
     if (date != -1 && at + std::chrono::seconds(1) > now) {
       return std::chrono::duration_cast<Milliseconds>(at + std::chrono::seconds(1) - now);
     }
@@ -59,7 +60,7 @@ Milliseconds backoff(int failures) {
   return backoff(failures, std::uniform_real_distribution<double>(0, 1)(random));
 }
 
-bool is_worth_another_try(int status) {
+bool is_retryable(int status) {
   return status == 408 || status == 425 || status == 429 || (status >= 500 && status != 501 && status != 505);
 }
 

@@ -1,4 +1,4 @@
-// When to try again: what servers ask for, and what is polite when they ask for nothing.
+// When to try again: after the wait that a server asks for, otherwise with exponential backoff.
 #pragma once
 
 #include <chrono>
@@ -14,30 +14,30 @@ namespace inferno::hub {
 
 using Milliseconds = std::chrono::milliseconds;
 
-constexpr int max_tries = 8;                   // of one request
-constexpr Milliseconds longest_wait{300'000};  // a server that asks for more is not waited for
+constexpr int max_tries = 8;               // per request
+constexpr Milliseconds max_wait{300'000};  // a server that asks for a longer wait is an error
 
-// What Retry-After (seconds or a date) or RateLimit (t seconds) ask for; nullopt when they are absent or mean
-// nothing. `now` is what dates are compared with.
-std::optional<Milliseconds> asked_wait(const Headers& headers, std::chrono::system_clock::time_point now);
+// The wait in Retry-After (seconds or a date) or RateLimit (t seconds); nullopt if both are absent or
+// invalid. Dates are relative to `now`.
+std::optional<Milliseconds> requested_wait(const Headers& headers, std::chrono::system_clock::time_point now);
 
-// 1, 2, 4 … 32 seconds after the first, second … failure, a quarter more or less: `luck` is in [0, 1).
+// 1, 2, 4 … 32 seconds after the first, second … failure, with a jitter of ±25 %: `luck` is in [0, 1).
 Milliseconds backoff(int failures, double luck);
 Milliseconds backoff(int failures);
 
-// 408, 425, 429 and the server's own troubles: the same request may work later.
-bool is_worth_another_try(int status);
+// 408, 425, 429 and server errors: the same request may succeed later.
+bool is_retryable(int status);
 
-// Waits that a host asked for bind every connection to it. Any thread.
+// A wait that a host asks for applies to all connections to it. Any thread.
 class RateGate {
  public:
   explicit RateGate(double time_scale) : time_scale_(time_scale) {}
 
-  // Nobody asks `origin` again before `wait` is over.
+  // Holds all requests to `origin` until `wait` is over.
   void hold(const std::string& origin, Milliseconds wait);
-  // Returns when `origin` may be asked; false when `is_cancelled` says so first.
+  // Returns when a request to `origin` may be sent; false if cancelled first.
   bool pass(const std::string& origin, const std::function<bool()>& is_cancelled);
-  // Sleeps, scaled; false when cancelled.
+  // Sleeps for the scaled time; false if cancelled.
   bool sleep(Milliseconds wait, const std::function<bool()>& is_cancelled) const;
 
  private:

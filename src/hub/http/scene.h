@@ -1,4 +1,4 @@
-// A server for tests, in this process: one answer for each request, whole, and then the connection closes.
+// A test server in this process: one complete response per request, then it closes the connection.
 #pragma once
 
 #include <fmt/format.h>
@@ -61,7 +61,7 @@ class SmallServer {
         if (count <= 0) break;
         request.append(buffer, static_cast<std::size_t>(count));
       }
-      if (request.empty()) {  // somebody else's try at a port that a moment ago was not ours
+      if (request.empty()) {  // a connection meant for an earlier user of this port
         ::close(connection);
         continue;
       }

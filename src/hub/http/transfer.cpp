@@ -23,13 +23,13 @@ constexpr double drip_bytes_per_second = 1024;
 constexpr int poll_milliseconds = 100;
 constexpr long receive_buffer = 512 << 10;
 
-// Timeouts shrink less than waits: whatever the scale, a busy machine needs a moment to answer itself.
+// Timeouts shrink less than waits: even a test server on a busy machine needs a moment to respond.
 std::chrono::milliseconds scaled(std::chrono::milliseconds time, const HubSettings& settings, double least) {
   const double scale = std::max(settings.time_scale, least);
   return std::chrono::milliseconds(static_cast<long>(static_cast<double>(time.count()) * scale) + 1);
 }
 
-// Notices when nothing comes any more, or next to nothing.
+// Detects a transfer that has stopped or is very slow.
 class StallWatch {
  public:
   explicit StallWatch(const HubSettings& settings)
@@ -43,16 +43,16 @@ class StallWatch {
     last_ = Clock::now();
   }
 
-  // Empty when all is well.
+  // Empty if the transfer makes progress.
   std::string finding() {
     const auto now = Clock::now();
     if (now - last_ > silence_) {
-      return fmt::format("nothing came for {:.3g} s", std::chrono::duration<double>(silence_).count());
+      return fmt::format("no data for {:.3g} s", std::chrono::duration<double>(silence_).count());
     }
     if (now - window_start_ < window_) return {};
     const double seconds = std::chrono::duration<double>(now - window_start_).count();
     const bool drips = static_cast<double>(bytes_) < drip_bytes_per_second * seconds;
-    if (drips) return fmt::format("only {} bytes came in {:.3g} s", bytes_, seconds);
+    if (drips) return fmt::format("only {} bytes in {:.3g} s", bytes_, seconds);
     window_start_ = now;
     bytes_ = 0;
     return {};
@@ -64,7 +64,7 @@ class StallWatch {
   std::size_t bytes_ = 0;
 };
 
-// "HTTP/1.1 200 OK\r\n"; 0 when there is no number.
+// The status of "HTTP/1.1 200 OK\r\n"; 0 if there is none.
 int status_in(std::string_view line) {
   int status = 0;
   const std::size_t space = line.find(' ');
@@ -73,7 +73,7 @@ int status_in(std::string_view line) {
   return status;
 }
 
-// What libcurl's callbacks work on. Exceptions must not pass through libcurl, so they wait here.
+// State of libcurl's callbacks. Exceptions must not pass through libcurl, so they are stored here.
 struct State {
   explicit State(const TransferOptions& chosen) : options(chosen), watch(*chosen.settings) {
     outcome.response.hub_headers = chosen.hub_headers;
@@ -85,7 +85,7 @@ struct State {
   Outcome outcome;
   std::size_t header_bytes = 0;
   std::exception_ptr thrown;
-  std::array<char, CURL_ERROR_SIZE> words{};  // libcurl's own about a failure
+  std::array<char, CURL_ERROR_SIZE> message{};  // libcurl's error message
 
   void end(Trouble trouble, std::string detail) {
     outcome.trouble = trouble;
@@ -99,7 +99,7 @@ struct State {
       end(Trouble::too_large, fmt::format("more than {} bytes of headers", max_header_bytes));
       return false;
     }
-    // "HTTP/1.1 200 OK" begins anew after "HTTP/1.1 100 Continue".
+    // A final response may follow "HTTP/1.1 100 Continue".
     if (line.starts_with("HTTP/")) {
       outcome.response.headers.clear();
       outcome.response.status = status_in(line);
@@ -115,7 +115,7 @@ struct State {
     const bool wanted = response.status == 200 || response.status == 206;
     if (wanted && *options.sink) {
       if ((*options.sink)(response, bytes)) {
-        watch.received(0);  // the time that writing took is not the server's
+        watch.received(0);  // the time of writing to disk does not count
         return true;
       }
       end(Trouble::stopped, {});
@@ -123,8 +123,8 @@ struct State {
     }
     const std::size_t limit = wanted ? options.body_limit : std::min(options.body_limit, max_error_body);
     if (bytes.size() > limit - response.body.size()) {
-      if (!wanted) return false;  // enough of an error page; its status says the rest
-      end(Trouble::too_large, fmt::format("an answer of more than {} bytes", limit));
+      if (!wanted) return false;  // enough of an error page
+      end(Trouble::too_large, fmt::format("a response of more than {} bytes", limit));
       return false;
     }
     response.body.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -135,7 +135,7 @@ struct State {
 template <class Action>
 std::size_t guarded(State& state, std::size_t bytes, Action action) {
   try {
-    return action() ? bytes : bytes + 1;  // another count than was offered ends the transfer
+    return action() ? bytes : bytes + 1;  // returning a different count ends the transfer
   } catch (...) {
     state.thrown = std::current_exception();
     return bytes + 1;
@@ -193,7 +193,7 @@ void configure(CURL* easy, const TransferOptions& options, State& state, const c
   lib.setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
   lib.setopt(easy, CURLOPT_BUFFERSIZE, receive_buffer);
   lib.setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-  lib.setopt(easy, CURLOPT_ERRORBUFFER, state.words.data());
+  lib.setopt(easy, CURLOPT_ERRORBUFFER, state.message.data());
   lib.setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
   lib.setopt(easy, CURLOPT_HEADERDATA, &state);
   lib.setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
@@ -213,7 +213,7 @@ Trouble trouble_of(CURLcode code) {
   return Trouble::broken;
 }
 
-// Adds the transfer to its multi handle for as long as it lives.
+// Keeps the transfer in its multi handle until destruction.
 class Running {
  public:
   explicit Running(TransferHandles& handles) : handles_(handles) {
@@ -248,7 +248,7 @@ void perform(TransferHandles& handles, State& state) {
   if (state.thrown || state.outcome.trouble != Trouble::none || code == CURLE_OK) return;
   const int status = state.outcome.response.status;
   const bool cut_short = code == CURLE_WRITE_ERROR && status >= 300;  // a long error page
-  const char* words = state.words[0] != '\0' ? state.words.data() : curl().strerror(code);
+  const char* words = state.message[0] != '\0' ? state.message.data() : curl().strerror(code);
   if (!cut_short) state.end(trouble_of(code), words);
 }
 

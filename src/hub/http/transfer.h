@@ -1,4 +1,4 @@
-// One exchange with one host over libcurl, without redirects and without second tries.
+// One HTTP exchange with one host through libcurl, without redirects or retries.
 #pragma once
 
 #include <functional>
@@ -35,11 +35,11 @@ struct TransferOptions {
   const std::function<bool(const Response&, std::span<const std::byte>)>* sink = nullptr;
   const std::function<bool()>* is_cancelled = nullptr;
   const HubSettings* settings = nullptr;
-  Headers hub_headers = {};  // of the hub's own answer, when it sent us here
+  Headers hub_headers = {};  // of the hub's response that redirected here
 };
 
-// Ends within a tenth of a second when cancelled, at the stall timeout when nothing comes, and when less than
-// 1 KiB a second came for a minute.
+// Ends within a tenth of a second if cancelled, at the stall timeout if no data arrives, and if the rate
+// stays below 1 KiB/s for a minute.
 Outcome transfer(TransferHandles& handles, const TransferOptions& options);
 
 }  // namespace inferno::hub

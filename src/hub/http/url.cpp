@@ -24,7 +24,7 @@ std::optional<std::string> part(CURLU* handle, CURLUPart which, unsigned flags =
   return copy;
 }
 
-std::optional<Url> taken_apart(CURLU* handle) {
+std::optional<Url> parts_of(CURLU* handle) {
   const auto text = part(handle, CURLUPART_URL);
   const auto scheme = part(handle, CURLUPART_SCHEME);
   const auto host = part(handle, CURLUPART_HOST);
@@ -46,7 +46,7 @@ bool has_control(std::string_view text) {
 
 bool Url::is_loopback() const {
   if (host == "localhost" || host == "[::1]") return true;
-  // Numbers only, so that 127.0.0.1.example.org is not taken for this machine.
+  // Digits and dots only: 127.0.0.1.example.org is another machine.
   return host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string::npos;
 }
 
@@ -55,7 +55,7 @@ std::optional<Url> parse_url(const std::string& text) {
   const Handle handle(curl().url());
   if (curl().url_set(handle.get(), CURLUPART_URL, text.c_str(), CURLU_DISALLOW_USER) != CURLUE_OK)
     return std::nullopt;
-  return taken_apart(handle.get());
+  return parts_of(handle.get());
 }
 
 std::optional<Url> resolve_url(const Url& base, const std::string& location) {
@@ -64,7 +64,7 @@ std::optional<Url> resolve_url(const Url& base, const std::string& location) {
   if (curl().url_set(handle.get(), CURLUPART_URL, base.text.c_str(), 0) != CURLUE_OK) return std::nullopt;
   const unsigned flags = CURLU_DISALLOW_USER | CURLU_URLENCODE;
   if (curl().url_set(handle.get(), CURLUPART_URL, location.c_str(), flags) != CURLUE_OK) return std::nullopt;
-  return taken_apart(handle.get());
+  return parts_of(handle.get());
 }
 
 bool is_relative(std::string_view location) {

@@ -10,14 +10,14 @@ TEST(Url, HasAnOriginOfSchemeHostAndPort) {
   EXPECT_EQ(parse_url("http://127.0.0.1:81/")->origin(), "http://127.0.0.1:81");
 }
 
-TEST(Url, IsNoneWithAUserAnotherSchemeOrAControlCharacter) {
+TEST(Url, RefusesAUserAnotherSchemeAndControlCharacters) {
   for (const char* text : {"https://user@hub.example/", "ftp://hub.example/", "file:///etc/passwd",
                            "hub.example", "", "https://hub.example/\r\nX: 1"}) {
     EXPECT_FALSE(parse_url(text)) << text;
   }
 }
 
-TEST(Url, KnowsThisMachineFromNamesThatLookLikeIt) {
+TEST(Url, RecognizesOnlyThisMachineAsLoopback) {
   for (const char* text :
        {"http://localhost:1/", "http://127.0.0.1/", "http://127.9.9.9/", "http://[::1]:80/"}) {
     EXPECT_TRUE(parse_url(text)->is_loopback()) << text;
@@ -27,7 +27,7 @@ TEST(Url, KnowsThisMachineFromNamesThatLookLikeIt) {
   }
 }
 
-TEST(Url, ResolvesWhatARedirectSays) {
+TEST(Url, ResolvesRedirects) {
   const Url base = *parse_url("https://hub.example/a/b?c=d");
   EXPECT_EQ(resolve_url(base, "/x")->text, "https://hub.example/x");
   EXPECT_EQ(resolve_url(base, "//other.example/x")->host, "other.example");
@@ -40,7 +40,7 @@ TEST(Url, TellsRelativeRedirectsFromOthers) {
     EXPECT_FALSE(is_relative(text)) << text;
 }
 
-TEST(Url, QuotesWhatIsNotPlain) {
+TEST(Url, PercentEncodesSpecialCharacters) {
   EXPECT_EQ(percent_encoded("refs/pr/1", Slash::quoted), "refs%2Fpr%2F1");
   EXPECT_EQ(percent_encoded("a b/ü%", Slash::kept), "a%20b/%C3%BC%25");
 }

@@ -23,7 +23,7 @@ bool is_root_level(std::string_view path) {
   return path.find('/') == std::string_view::npos;
 }
 
-// Weights in a format that runs code when it is read, or that is for other programs.
+// Weights in a format that runs code when loaded, or that is for other programs.
 bool is_foreign_weights(std::string_view path) {
   const std::string small = lower_case(path);
   constexpr std::array<std::string_view, 12> endings = {".bin",     ".pth",     ".pt",  ".ckpt",
@@ -37,7 +37,7 @@ bool is_safetensors(std::string_view path) {
   return lower_case(path).ends_with(".safetensors");
 }
 
-// model.safetensors and model-00001-of-00002.safetensors, as the reader of checkpoints opens them.
+// model.safetensors and model-00001-of-00002.safetensors, the files that open_checkpoint() reads.
 bool is_main_weights(std::string_view path) {
   return is_root_level(path) && is_safetensors(path) &&
          (path == "model.safetensors" || path.starts_with("model-"));
@@ -51,8 +51,8 @@ struct Listing {
 Listing read_listing(std::span<const HubFile> listing, FileSelection& selection) {
   Listing read;
   for (const HubFile& file : listing) {
-    if (const std::string reason = unsafe_because(file.path); !reason.empty()) {
-      selection.skipped.push_back({file, "not a name for a file here: " + reason});
+    if (const std::string reason = unsafe_reason(file.path); !reason.empty()) {
+      selection.skipped.push_back({file, "unsafe file name: " + reason});
       continue;
     }
     read.files.push_back(file);
@@ -65,7 +65,7 @@ Listing read_listing(std::span<const HubFile> listing, FileSelection& selection)
   return read;
 }
 
-// Two files of one name, or a file that is also a folder, cannot both be written.
+// Two files with the same name, or a file that is also a folder, cannot both be written.
 void refuse_clashes(const std::vector<HubFile>& taken) {
   std::unordered_set<std::string_view> names;
   for (const HubFile& file : taken) {
@@ -84,7 +84,7 @@ void refuse_clashes(const std::vector<HubFile>& taken) {
   }
 }
 
-// Why a file of a safetensors model is left out; empty when it is taken.
+// Why a file of a safetensors model is skipped; empty if it is selected.
 std::string safetensors_reason(const HubFile& file, const Listing& listing) {
   const std::string_view path = file.path;
   const std::string small = lower_case(path);
@@ -92,9 +92,9 @@ std::string safetensors_reason(const HubFile& file, const Listing& listing) {
     const std::string folder = small.substr(0, small.find('/'));
     if (folder == "original" || folder == "metal") return "another copy of the weights";
     if (folder == "onnx" || folder == "openvino" || folder == "coreml") return "weights for other programs";
-    return "in a folder; the model is at the top";
+    return "in a subfolder; the model is at the top level";
   }
-  if (is_foreign_weights(path)) return "weights in a format that is not read here";
+  if (is_foreign_weights(path)) return "weights in an unsupported format";
   if (is_gguf(path)) return "a GGUF copy of the weights; ask for it with :QUANT";
   if (is_safetensors(path)) {
     if (listing.has_main_weights && !is_main_weights(path)) return "another copy of the weights";
@@ -105,13 +105,13 @@ std::string safetensors_reason(const HubFile& file, const Listing& listing) {
   return useful ? "" : "not needed to run the model";
 }
 
-// The parts of every GGUF model, in order of their names.
+// The parts of every GGUF model, sorted by name.
 std::map<std::string, std::vector<HubFile>> gguf_groups(const Listing& listing) {
   std::map<std::string, std::vector<HubFile>> groups;
   for (const HubFile& file : listing.files) {
     if (!is_gguf(file.path)) continue;
     const GgufFileName name = read_gguf_name(file.path);
-    // The number of parts belongs to the key: a model split in two ways is two models.
+    // The number of parts is in the key: a model that is split in two ways is two models.
     if (!name.is_companion) groups[fmt::format("{}/{:05}", name.group, name.parts)].push_back(file);
   }
   return groups;
@@ -119,18 +119,17 @@ std::map<std::string, std::vector<HubFile>> gguf_groups(const Listing& listing) 
 
 using Group = std::map<std::string, std::vector<HubFile>>::value_type;
 
-const Group* best_answering(const std::map<std::string, std::vector<HubFile>>& groups,
-                            std::string_view quant) {
+const Group* best_match(const std::map<std::string, std::vector<HubFile>>& groups, std::string_view quant) {
   const Group* best = nullptr;
   for (const Group& group : groups) {
-    if (!answers_to_quant(read_gguf_name(group.second.front().path), quant)) continue;
+    if (!matches_quant(read_gguf_name(group.second.front().path), quant)) continue;
     // "x-Q4_K_M" before "x-UD-Q4_K_M" when Q4_K_M is asked for.
     if (best == nullptr || group.first.size() < best->first.size()) best = &group;
   }
   return best;
 }
 
-std::string quants_there(const std::map<std::string, std::vector<HubFile>>& groups) {
+std::string available_quants(const std::map<std::string, std::vector<HubFile>>& groups) {
   std::set<std::string> names;
   for (const Group& group : groups) {
     const GgufFileName name = read_gguf_name(group.second.front().path);
@@ -144,21 +143,21 @@ const Group& chosen_group(const std::map<std::string, std::vector<HubFile>>& gro
                           const std::string& quant) {
   if (quant.empty()) {
     for (const std::string_view preferred : {"Q4_K_M", "Q8_0"}) {
-      if (const Group* group = best_answering(groups, preferred)) return *group;
+      if (const Group* group = best_match(groups, preferred)) return *group;
     }
     return *groups.begin();
   }
-  if (const Group* group = best_answering(groups, quant)) return *group;
+  if (const Group* group = best_match(groups, quant)) return *group;
   fail(ErrorKind::not_found, fmt::format("{}: no such quantization in this model", quote(quant)),
-       {.why = groups.empty() ? "it holds no GGUF file at all" : "there are: " + quants_there(groups),
-        .next = groups.empty() ? "leave out the ':' and what follows it" : "ask for one of these"});
+       {.why = groups.empty() ? "it has no GGUF files" : "available: " + available_quants(groups),
+        .next = groups.empty() ? "drop the ':' and the quantization" : "choose one of these"});
 }
 
 void check_parts(const std::vector<HubFile>& parts) {
   const GgufFileName first = read_gguf_name(parts.front().path);
   if (parts.size() == static_cast<std::size_t>(first.parts)) return;
   fail(ErrorKind::corrupt,
-       fmt::format("{}: {} parts are listed, and its name says {}", quote(first.group), parts.size(),
+       fmt::format("{}: the list has {} parts, the file name says {}", quote(first.group), parts.size(),
                    first.parts),
        {.why = "a split model needs all of its parts", .next = "choose another quantization"});
 }
@@ -175,9 +174,9 @@ void select_gguf(const Listing& listing, const std::string& quant, FileSelection
     if (wanted.contains(file.path) || is_document(file.path)) {
       selection.taken.push_back(file);
     } else if (!is_gguf(file.path)) {
-      selection.skipped.push_back({file, "the GGUF file holds all that is needed"});
+      selection.skipped.push_back({file, "the GGUF file contains everything needed"});
     } else if (read_gguf_name(file.path).is_companion) {
-      selection.skipped.push_back({file, "beside the model, not part of it"});
+      selection.skipped.push_back({file, "an accessory file, not the model"});
     } else {
       selection.skipped.push_back({file, "another quantization"});
     }
@@ -200,11 +199,12 @@ void select_by_rules(const Listing& listing, const SelectionRules& rules, FileSe
   if (listing.has_gguf || !rules.quant.empty()) return select_gguf(listing, rules.quant, selection);
   const auto foreign = std::find_if(listing.files.begin(), listing.files.end(),
                                     [](const HubFile& file) { return is_foreign_weights(file.path); });
-  fail(ErrorKind::unsupported, "the model has no weights that are read here",
-       {.why = foreign == listing.files.end()
-                   ? fmt::format("of its {} files none is .safetensors or .gguf", listing.files.size())
-                   : fmt::format("it has {}, and only .safetensors and .gguf are read", quote(foreign->path)),
-        .next = "look for another version of it: inferno search NAME --format safetensors"});
+  fail(
+      ErrorKind::unsupported, "the model has no weights in a supported format",
+      {.why = foreign == listing.files.end()
+                  ? fmt::format("none of its {} files is .safetensors or .gguf", listing.files.size())
+                  : fmt::format("it has {}; only .safetensors and .gguf are supported", quote(foreign->path)),
+       .next = "look for another version of it: inferno search NAME --format safetensors"});
 }
 
 void select_path(const Listing& listing, const std::string& path, FileSelection& selection) {
@@ -216,7 +216,7 @@ void select_path(const Listing& listing, const std::string& path, FileSelection&
     if (file.path == path || is_part) {
       selection.taken.push_back(file);
     } else {
-      selection.skipped.push_back({file, "not the file asked for"});
+      selection.skipped.push_back({file, "not the requested file"});
     }
   }
   if (selection.taken.empty()) {
@@ -255,7 +255,7 @@ void drop_excluded(const SelectionRules& rules, FileSelection& selection) {
   selection.taken.erase(kept, selection.taken.end());
 }
 
-// Where the rules did not say it, the files do.
+// If the rules did not set the format, the files do.
 void note_format(FileSelection& selection) {
   if (selection.format != ModelFormat::other) return;
   for (const HubFile& file : selection.taken) {
@@ -267,8 +267,8 @@ void note_format(FileSelection& selection) {
   }
 }
 
-// Whether `letter` is in the set that begins at pattern[at] == '['; `at` moves behind the set. nullopt when
-// the bracket is never closed, and so only a bracket.
+// Whether `letter` is in the set that begins at pattern[at] == '['; moves `at` past the set. nullopt if the
+// bracket is never closed and therefore is an ordinary character.
 std::optional<bool> in_set(char letter, std::string_view pattern, std::size_t& at) {
   std::size_t from = at + 1;
   const bool negated = from < pattern.size() && (pattern[from] == '!' || pattern[from] == '^');
@@ -286,8 +286,7 @@ std::optional<bool> in_set(char letter, std::string_view pattern, std::size_t& a
   return found != negated;
 }
 
-// One character of `path` against one element of the pattern, which is no star; `at` moves behind the
-// element.
+// Whether `letter` matches one pattern element other than a star; moves `at` past the element.
 bool matches_one(char letter, std::string_view pattern, std::size_t& at) {
   if (pattern[at] == '?') {
     ++at;
@@ -301,7 +300,7 @@ bool matches_one(char letter, std::string_view pattern, std::size_t& at) {
 
 }  // namespace
 
-// Goes back to the last star only, so that time is bounded by the product of the lengths.
+// Backtracks to the last star only, so the time is bounded by the product of the lengths.
 bool matches_pattern(std::string_view path, std::string_view pattern) {
   const std::string all_below = pattern.ends_with('/') ? std::string(pattern) + "*" : std::string(pattern);
   pattern = all_below;
@@ -313,9 +312,9 @@ bool matches_pattern(std::string_view path, std::string_view pattern) {
       star_letter = letter;
       continue;
     }
-    std::size_t behind = at;
-    if (at < pattern.size() && matches_one(path[letter], pattern, behind)) {
-      at = behind;
+    std::size_t next = at;
+    if (at < pattern.size() && matches_one(path[letter], pattern, next)) {
+      at = next;
       ++letter;
     } else if (star != none) {
       at = star;
@@ -365,8 +364,7 @@ FileSelection select_files(std::span<const HubFile> listing, const SelectionRule
   drop_excluded(rules, selection);
   refuse_clashes(selection.taken);
   note_format(selection);
-  if (selection.taken.empty())
-    fail(ErrorKind::not_found, "nothing is left to take: --exclude matches all of it");
+  if (selection.taken.empty()) fail(ErrorKind::not_found, "no files left: --exclude matches all of them");
   return selection;
 }
 

@@ -1,5 +1,5 @@
-// Which files of a model to take. A repository often holds its weights several times; taking all would double
-// or triple a download, so everything left out is named with its reason.
+// Which files of a repository to fetch. A repository often has its weights in several formats; fetching all
+// of them would double or triple a download. Every skipped file gets a reason.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 namespace inferno::hub {
 
 struct SelectionRules {
-  std::string quant = {};  // of a GGUF model; empty: Q4_K_M, then Q8_0, then the first
-  std::string path = {};   // one file (all its parts, when it is split); empty: the rules below
-  std::vector<std::string> include = {};  // shell patterns; when there are any, they replace the rules
-  std::vector<std::string> exclude = {};  // shell patterns for what is left out in any case
+  std::string quant = {};                 // of a GGUF model; empty: Q4_K_M, then Q8_0, then the first one
+  std::string path = {};                  // one file with all its parts; empty: the rules below
+  std::vector<std::string> include = {};  // shell patterns that replace the rules if there are any
+  std::vector<std::string> exclude = {};  // shell patterns for files that are always skipped
 };
 
 struct SkippedFile {
@@ -27,29 +27,29 @@ struct SkippedFile {
 enum class ModelFormat { safetensors, gguf, other };
 
 struct FileSelection {
-  std::vector<HubFile> taken;  // sorted by path; every path is safe, none is the folder of another
+  std::vector<HubFile> taken;  // sorted by path; every path is safe, and none is a folder of another one
   std::vector<SkippedFile> skipped;
   ModelFormat format = ModelFormat::other;
-  std::string quant;  // of the GGUF file taken, where its name tells
+  std::string quant;  // of the selected GGUF file, if its name tells
 
-  std::uint64_t bytes() const;  // of all that is taken, each blob once
+  std::uint64_t bytes() const;  // of all selected files, each blob counted once
 };
 
 std::string_view name_of(ModelFormat format);
 
-// Error{not_found} when nothing answers to the rules, with what there is; Error{unsupported} when the weights
-// are in no format that is read here; Error{corrupt} when the listing contradicts itself.
+// Error{not_found} listing the alternatives if no file matches the rules; Error{unsupported} if no weights
+// are in a supported format; Error{corrupt} if the listing contradicts itself.
 FileSelection select_files(std::span<const HubFile> listing, const SelectionRules& rules = {});
 
-// The same rules without choosing or refusing: the files of the safetensors model, none when there is none,
-// and the parts of every GGUF model, some of which may be missing.
+// The same rules without a choice or an error: the files of the safetensors model, if there is one, and the
+// parts of every GGUF model, some of which may be missing.
 std::vector<HubFile> safetensors_files(std::span<const HubFile> listing);
 std::vector<std::vector<HubFile>> gguf_models(std::span<const HubFile> listing);
 
-// Files that explain a model and are not needed to run it.
+// Documentation and licenses, which are not needed to run a model.
 bool is_document(std::string_view path);
 
-// Shell patterns as Hugging Face's tools read them: '*' matches '/' too, "folder/" means all below it.
+// Shell patterns as in Hugging Face's tools: '*' matches '/' too, and "folder/" matches everything below it.
 bool matches_pattern(std::string_view path, std::string_view pattern);
 
 }  // namespace inferno::hub

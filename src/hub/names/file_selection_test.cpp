@@ -63,7 +63,7 @@ TEST(FileSelection, TakesOneOfTheThreeCopiesOfGptOss) {
   EXPECT_EQ(selection.taken.size() + selection.skipped.size(), gpt_oss.size());
 }
 
-TEST(FileSelection, LeavesOutSecondCopiesAtTheTop) {
+TEST(FileSelection, SkipsSecondCopiesAtTheTopLevel) {
   const FileSelection selection =
       select_files(files({"config.json", "consolidated.safetensors", "model-00001-of-00001.safetensors",
                           "model.fp16.safetensors", "pytorch_model.bin", "tokenizer.model", "x-Q4_0.gguf"}));
@@ -80,26 +80,26 @@ TEST(FileSelection, PrefersQ4KMThenQ8ThenTheFirst) {
   EXPECT_THAT(taken(select_files(files({"x-Q6_K.gguf", "x-Q2_K.gguf"}))), ElementsAre("x-Q2_K.gguf"));
 }
 
-TEST(FileSelection, TakesTheQuantizationAskedForWithAllItsParts) {
+TEST(FileSelection, TakesTheRequestedQuantizationWithAllParts) {
   EXPECT_THAT(taken(select_files(gguf, {.quant = "bf16"})),
               ElementsAre("README.md", "x-BF16-00001-of-00002.gguf", "x-BF16-00002-of-00002.gguf"));
   EXPECT_THAT(taken(select_files(gguf, {.quant = "ud-q4_k_m"})),
               ElementsAre("README.md", "x-UD-Q4_K_M.gguf"));
-  EXPECT_EQ(reason(select_files(gguf), "mmproj-x-f16.gguf"), "beside the model, not part of it");
+  EXPECT_EQ(reason(select_files(gguf), "mmproj-x-f16.gguf"), "an accessory file, not the model");
   EXPECT_EQ(reason(select_files(gguf), "x-Q8_0.gguf"), "another quantization");
 }
 
-TEST(FileSelection, NamesTheQuantizationsThereAre) {
+TEST(FileSelection, ListsTheAvailableQuantizations) {
   EXPECT_THAT(why(gguf, {.quant = "Q3_K_S"}), HasSubstr("\"BF16\", \"Q4_K_M\", \"Q8_0\", \"UD-Q4_K_M\""));
-  EXPECT_THAT(why(gpt_oss, {.quant = "Q4_0"}), HasSubstr("no GGUF file at all"));
+  EXPECT_THAT(why(gpt_oss, {.quant = "Q4_0"}), HasSubstr("no GGUF files"));
 }
 
 TEST(FileSelection, RefusesASplitModelThatLacksAPart) {
   EXPECT_THAT(why(files({"x-Q8_0-00001-of-00003.gguf", "x-Q8_0-00003-of-00003.gguf"}), {}),
-              HasSubstr("2 parts are listed, and its name says 3"));
+              HasSubstr("the list has 2 parts, the file name says 3"));
 }
 
-TEST(FileSelection, RefusesModelsInFormatsThatAreNotRead) {
+TEST(FileSelection, RefusesUnsupportedFormats) {
   EXPECT_THAT(why(files({"config.json", "pytorch_model.bin"}), {}), HasSubstr("\"pytorch_model.bin\""));
   EXPECT_THAT(why({}, {}), HasSubstr("no weights"));
 }
@@ -122,7 +122,7 @@ TEST(FileSelection, FollowsPatterns) {
   EXPECT_THAT(why(gpt_oss, {.exclude = {"*"}}), HasSubstr("matches all"));
 }
 
-TEST(FileSelection, LeavesOutHostileNamesAndRefusesClashes) {
+TEST(FileSelection, SkipsHostileNamesAndRefusesClashes) {
   auto listing = gpt_oss;
   listing.push_back({"../../.bashrc", 1, "", ""});
   listing.push_back({"/etc/passwd.json", 1, "", ""});

@@ -26,7 +26,7 @@ bool is_quant(std::string_view word) {
   return false;
 }
 
-// The last word of the stem that names a quantization, with Unsloth's "UD-" before it.
+// The last word of the stem that is a quantization, with Unsloth's prefix "UD-" if it has one.
 std::string quant_in(std::string_view stem) {
   for (std::size_t end = stem.size(); end > 0;) {
     const std::size_t border = stem.find_last_of("-.", end - 1);
@@ -42,7 +42,7 @@ std::string quant_in(std::string_view stem) {
   return "";
 }
 
-// "-00002-of-00003" at the end of `group`, cut off and read; parts stays 1 when there is none.
+// Removes "-00002-of-00003" from the end of `group` and sets the part; parts stays 1 without such an ending.
 void take_part(GgufFileName& name) {
   constexpr std::size_t length = std::string_view("-00001-of-00003").size();
   const std::string& group = name.group;
@@ -85,7 +85,7 @@ GgufFileName read_gguf_name(std::string_view path) {
   return name;
 }
 
-bool answers_to_quant(const GgufFileName& file, std::string_view wanted) {
+bool matches_quant(const GgufFileName& file, std::string_view wanted) {
   const std::string small = lower_case(wanted), stem = lower_case(file.stem);
   const std::string bare = small.ends_with(".gguf") ? small.substr(0, small.size() - 5) : small;
   if (bare.empty()) return false;

@@ -34,20 +34,20 @@ TEST(GgufFileName, KnowsThePartsOfASplitModel) {
   }
 }
 
-TEST(GgufFileName, TellsModelsFromWhatLiesBesideThem) {
+TEST(GgufFileName, TellsModelsFromAccessoryFiles) {
   for (const char* beside : {"mmproj-x-f16.gguf", "x.imatrix.gguf", "mtp-x.gguf", "x-MMPROJ.gguf"}) {
     EXPECT_TRUE(read_gguf_name(beside).is_companion) << beside;
   }
   EXPECT_FALSE(read_gguf_name("smtp-x.gguf").is_companion);
 }
 
-TEST(GgufFileName, AnswersToItsQuantizationInAnyCase) {
+TEST(GgufFileName, MatchesItsQuantizationInAnyCase) {
   const GgufFileName name = read_gguf_name("Org-Name-UD-Q4_K_M.gguf");
   for (const char* wanted : {"ud-q4_k_m", "Q4_K_M", "Org-Name-UD-Q4_K_M", "org-name-ud-q4_k_m.gguf"}) {
-    EXPECT_TRUE(answers_to_quant(name, wanted)) << wanted;
+    EXPECT_TRUE(matches_quant(name, wanted)) << wanted;
   }
   for (const char* wanted : {"K_M_", "4_K_M", "Q4_K_S", "", ".gguf", "Q4"}) {
-    EXPECT_FALSE(answers_to_quant(name, wanted)) << wanted;
+    EXPECT_FALSE(matches_quant(name, wanted)) << wanted;
   }
 }
 

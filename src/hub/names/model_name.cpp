@@ -16,9 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t longest_text = 2048, longest_part = 96, longest_revision = 255;
+constexpr std::size_t max_text = 2048, max_part = 96, max_revision = 255;
 
-// Tags of other tools that people know by heart. Every model here runs in Inferno.
+// Well-known tags of other tools. Every model here runs in Inferno.
 constexpr std::array alias_table = {
     Alias{"gpt-oss", "openai/gpt-oss-20b"},
     Alias{"gpt-oss:latest", "openai/gpt-oss-20b"},
@@ -53,61 +53,59 @@ constexpr std::array alias_table = {
 };
 
 [[noreturn]] void refuse(std::string_view text, const std::string& why) {
-  fail(
-      ErrorKind::invalid_request, fmt::format("{}: not the name of a model", quote(text)),
-      {.why = why,
-       .next = "give org/name, org/name@revision, org/name:QUANT, a huggingface.co address, a directory or a "
-               ".gguf file"});
+  fail(ErrorKind::invalid_request, fmt::format("{}: not a model name", quote(text)),
+       {.why = why,
+        .next =
+            "give org/name, org/name@revision, org/name:QUANT, a huggingface.co URL, a directory or a .gguf "
+            "file"});
 }
 
 bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-// The hub's own rule for either half of an id. It leaves no room for "..", and "--" separates them in the
-// cache.
+// The hub's own rule for both halves of an id. It excludes "..", and "--", which separates them in the cache.
 std::string bad_part(std::string_view part, std::string_view what) {
   if (part.empty()) return fmt::format("the {} is empty", what);
-  if (part.size() > longest_part)
-    return fmt::format("the {} has more than {} characters", what, longest_part);
+  if (part.size() > max_part) return fmt::format("the {} has more than {} characters", what, max_part);
   for (const char c : part) {
     if (!is_word(c) && c != '-' && c != '.')
-      return fmt::format("{} may not be in the {}", quote({&c, 1}), what);
+      return fmt::format("{} is not allowed in the {}", quote({&c, 1}), what);
   }
   if (!is_word(part.front()) || !is_word(part.back())) {
     return fmt::format("the {} begins or ends with '-' or '.'", what);
   }
   for (const std::string_view wrong : {"--", ".."}) {
-    if (part.find(wrong) != std::string_view::npos) return fmt::format("the {} holds \"{}\"", what, wrong);
+    if (part.find(wrong) != std::string_view::npos) return fmt::format("the {} contains \"{}\"", what, wrong);
   }
   if (lower_case(part).ends_with(".git")) return fmt::format("the {} ends with .git", what);
   return "";
 }
 
-// What git allows in a reference, less a little.
+// A subset of what git allows in a reference.
 std::string bad_revision(std::string_view revision) {
-  if (revision.size() > longest_revision) return "the revision is too long";
-  if (const std::string reason = unsafe_because(revision); !reason.empty()) return "the revision: " + reason;
+  if (revision.size() > max_revision) return "the revision is too long";
+  if (const std::string reason = unsafe_reason(revision); !reason.empty()) return "the revision: " + reason;
   for (const char c : revision) {
     if (std::string_view(" ~^:?*[").find(c) != std::string_view::npos) {
-      return fmt::format("{} may not be in the revision", quote({&c, 1}));
+      return fmt::format("{} is not allowed in the revision", quote({&c, 1}));
     }
   }
   if (revision.find("..") != std::string_view::npos || revision.find("@{") != std::string_view::npos ||
       revision.find("/.") != std::string_view::npos || revision.starts_with('.') || revision.ends_with('.') ||
       revision.starts_with('-') || lower_case(revision).ends_with(".lock")) {
-    return "git allows no such revision";
+    return "git does not allow this revision";
   }
   return "";
 }
 
 std::string bad_quant(std::string_view quant) {
   if (quant.empty()) return "nothing follows the ':'";
-  if (quant.size() > longest_revision) return "what follows the ':' is too long";
+  if (quant.size() > max_revision) return "the part after ':' is too long";
   if (const std::size_t at = quant.find_first_of("/@"); at != std::string_view::npos)
-    return fmt::format("what follows the ':' holds a '{}'", quant[at]);
-  if (const std::string reason = unsafe_because(quant); !reason.empty())
-    return "what follows the ':': " + reason;
+    return fmt::format("the part after ':' contains '{}'", quant[at]);
+  if (const std::string reason = unsafe_reason(quant); !reason.empty())
+    return "the part after ':': " + reason;
   return "";
 }
 
@@ -117,14 +115,14 @@ ModelName checked(ModelName name, std::string_view text) {
   if (reason.empty() && !name.revision.empty()) reason = bad_revision(name.revision);
   if (reason.empty() && !name.quant.empty()) reason = bad_quant(name.quant);
   if (reason.empty() && !name.path.empty()) {
-    reason = unsafe_because(name.path);
+    reason = unsafe_reason(name.path);
     if (!reason.empty()) reason = "the file: " + reason;
   }
   if (!reason.empty()) refuse(text, reason);
   return name;
 }
 
-// Cuts ":QUANT" and "@revision" off the end, in either order; what they are cut from keeps the rest.
+// Removes ":QUANT" and "@revision" from the end of `rest`, in either order.
 void take_suffixes(std::string_view& rest, ModelName& name, std::string_view text) {
   const std::size_t at = rest.find('@'), colon = rest.find(':');
   const std::size_t first = std::min(at, colon);
@@ -135,12 +133,12 @@ void take_suffixes(std::string_view& rest, ModelName& name, std::string_view tex
     const bool is_revision = suffixes.front() == '@';
     const std::size_t end = std::min(suffixes.find(is_revision ? ':' : '@', 1), suffixes.size());
     std::string& field = is_revision ? name.revision : name.quant;
-    if (!field.empty()) refuse(text, is_revision ? "it has two revisions" : "it has two quantizations");
+    if (!field.empty()) refuse(text, is_revision ? "it names two revisions" : "it names two quantizations");
     field = suffixes.substr(1, end - 1);
     if (field.empty()) refuse(text, fmt::format("nothing follows the '{}'", suffixes.front()));
     suffixes.remove_prefix(end);
   }
-  if (lower_case(name.quant) == "latest") name.quant.clear();  // Ollama's word for "whichever"
+  if (lower_case(name.quant) == "latest") name.quant.clear();  // Ollama's tag for the default
 }
 
 std::string percent_decoded(std::string_view text, std::string_view whole) {
@@ -157,7 +155,7 @@ std::string percent_decoded(std::string_view text, std::string_view whole) {
     }
     const int high = at + 2 < text.size() ? digit(text[at + 1]) : -1;
     const int low = at + 2 < text.size() ? digit(text[at + 2]) : -1;
-    if (high < 0 || low < 0) refuse(whole, "a % in it is not followed by two hex digits");
+    if (high < 0 || low < 0) refuse(whole, "a % is not followed by two hex digits");
     out += static_cast<char>(high * 16 + low);
     at += 2;
   }
@@ -171,8 +169,7 @@ std::string_view take_part(std::string_view& rest) {
   return part;
 }
 
-// A revision at the front of "revision/path"; refs/pr/N and refs/convert/X are the ones with slashes of their
-// own.
+// The revision at the front of "revision/path"; refs/pr/N and refs/convert/X contain slashes themselves.
 std::string take_revision(std::string_view& rest) {
   std::string revision(take_part(rest));
   if (revision == "refs" && (rest.starts_with("pr/") || rest.starts_with("convert/"))) {
@@ -182,7 +179,7 @@ std::string take_revision(std::string_view& rest) {
   return revision;
 }
 
-// "org/name" and nothing else than its suffixes.
+// "org/name" with its suffixes.
 ModelName parse_id(std::string_view rest, std::string_view text) {
   ModelName name;
   take_suffixes(rest, name, text);
@@ -206,7 +203,7 @@ ModelName parse_scheme(std::string_view rest, std::string_view text) {
   ModelName name;
   name.organisation = take_part(rest);
   if (name.organisation.empty()) refuse(text, "the organisation is empty");
-  // A revision may have slashes, so it is cut before the name is.
+  // A revision may contain slashes, so it is removed before the name.
   const std::size_t at = rest.find('@'), slash = rest.find('/');
   if (at != std::string_view::npos && at < slash) {
     name.name = rest.substr(0, at);
@@ -228,12 +225,12 @@ ModelName parse_scheme(std::string_view rest, std::string_view text) {
   return checked(std::move(name), text);
 }
 
-// What follows the host of an address: org/name[/(tree|blob|resolve)/revision[/path]][?query][#fragment]
+// The part of a URL after the host: org/name[/(tree|blob|resolve)/revision[/path]][?query][#fragment]
 ModelName parse_address(std::string_view rest, std::string_view text) {
   rest = rest.substr(0, rest.find_first_of("?#"));
   while (rest.ends_with('/')) rest.remove_suffix(1);
   for (const std::string_view other : {"datasets/", "spaces/", "docs/", "api/"}) {
-    if (rest.starts_with(other)) refuse(text, "it is not the address of a model");
+    if (rest.starts_with(other)) refuse(text, "it is not the URL of a model");
   }
   const std::size_t slash = rest.find('/');
   const std::size_t end = slash == std::string_view::npos ? slash : rest.find('/', slash + 1);
@@ -242,24 +239,24 @@ ModelName parse_address(std::string_view rest, std::string_view text) {
   rest.remove_prefix(end + 1);
   const std::string_view page = take_part(rest);
   if (page != "tree" && page != "blob" && page != "resolve" && page != "raw") {
-    refuse(text, fmt::format("{} is no page of a model's files", quote(page)));
+    refuse(text, fmt::format("{} is not a page of a model's files", quote(page)));
   }
-  if (!name.revision.empty()) refuse(text, "it has two revisions");
+  if (!name.revision.empty()) refuse(text, "it names two revisions");
   name.revision = percent_decoded(take_revision(rest), text);
   if (page != "tree") {
     name.path = percent_decoded(rest, text);
-    if (name.path.empty()) refuse(text, "the address ends before the file");
-    if (!name.quant.empty()) refuse(text, "it has a quantization and a file, of which one is enough");
+    if (name.path.empty()) refuse(text, "the URL ends before the file");
+    if (!name.quant.empty()) refuse(text, "it names both a quantization and a file");
   } else if (!rest.empty()) {
-    refuse(text, "it is the address of a folder of a model");
+    refuse(text, "it is the URL of a folder inside a model");
   }
   return checked(std::move(name), text);
 }
 
 constexpr std::string_view hub_hosts[] = {"huggingface.co", "www.huggingface.co", "hf.co"};
 
-// What follows "https://host/" when the host is a hub; nullopt when it is not an address at all.
-std::optional<std::string_view> behind_host(std::string_view text, std::string_view endpoint) {
+// The part after "https://host/" if the host is a hub; nullopt if the text is not a URL.
+std::optional<std::string_view> after_host(std::string_view text, std::string_view endpoint) {
   const std::string small = lower_case(text);
   const bool has_scheme = small.starts_with("https://") || small.starts_with("http://");
   for (const std::string_view host : hub_hosts) {
@@ -273,7 +270,7 @@ std::optional<std::string_view> behind_host(std::string_view text, std::string_v
       text[endpoint.size()] == '/') {
     return text.substr(endpoint.size() + 1);
   }
-  if (has_scheme) refuse(text, "it is not an address of huggingface.co or of HF_ENDPOINT");
+  if (has_scheme) refuse(text, "it is not a URL of huggingface.co or HF_ENDPOINT");
   return std::nullopt;
 }
 
@@ -293,8 +290,8 @@ std::string ModelName::id() const {
   return organisation.empty() ? name : organisation + "/" + name;
 }
 
-// As short as it can be and still mean this model: an organisation may bear the name of a host, a model that
-// of an alias, and what ends like a file would be taken for one.
+// An organisation may have the name of a host, a model that of an alias, and a name that ends like a file
+// would parse as one; those need a scheme.
 std::string ModelName::text() const {
   const std::string whole = fmt::format("{}{}{}", id(), revision.empty() ? "" : "@", revision);
   const std::string_view scheme = organisation == "models" ? "hf://models/" : "hf://";
@@ -309,15 +306,15 @@ std::string ModelName::text() const {
 
 ParsedName parse_model_name(std::string_view text, std::string_view endpoint) {
   if (text.empty()) refuse(text, "it is empty");
-  if (text.size() > longest_text) refuse(text, "it is too long");
+  if (text.size() > max_text) refuse(text, "it is too long");
   const std::string small = lower_case(text);
   for (const Alias& alias : alias_table) {
     if (small == alias.name) return parse_id(alias.model, text);
   }
   if (small.starts_with("hf://")) return parse_scheme(text.substr(5), text);
-  if (const auto rest = behind_host(text, endpoint)) return parse_address(*rest, text);
+  if (const auto rest = after_host(text, endpoint)) return parse_address(*rest, text);
   if (looks_like_path(text)) {
-    if (text.find('\0') != std::string_view::npos) refuse(text, "it holds a control character");
+    if (text.find('\0') != std::string_view::npos) refuse(text, "it contains a control character");
     return fs::path(text);
   }
   return parse_id(text, text);
@@ -326,7 +323,7 @@ ParsedName parse_model_name(std::string_view text, std::string_view endpoint) {
 ModelName parse_hub_name(std::string_view text, std::string_view endpoint) {
   ParsedName parsed = parse_model_name(text, endpoint);
   if (auto* name = std::get_if<ModelName>(&parsed)) return std::move(*name);
-  refuse(text, "it is a path, and a model on the hub is asked for");
+  refuse(text, "it is a path, but a model on the hub is expected");
 }
 
 std::span<const Alias> aliases() {

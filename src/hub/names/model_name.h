@@ -1,4 +1,4 @@
-// What a user may call a model, in every form seen in the wild, as one struct:
+// The name of a model, in every form that users write, as one struct:
 //
 //   org/name   org/name@revision   org/name:QUANT   org/name@revision:QUANT   name   name:TAG
 //   hf.co/org/name[:QUANT]   hf://[models/]org/name[@revision][/path]
@@ -15,14 +15,14 @@
 namespace inferno::hub {
 
 struct ModelName {
-  std::string organisation;  // empty for the few models without one, and for names yet to be looked up
+  std::string organisation;  // empty for the few models without one, and for names not yet resolved
   std::string name;
   std::string revision;  // branch, tag, "refs/pr/1" or commit; empty means main
-  std::string quant;     // of a GGUF file, as it was written; empty means the default
-  std::string path;      // one file of the model; empty means what select_files() chooses
+  std::string quant;     // of a GGUF file, as written by the user; empty means the default
+  std::string path;      // one file of the model; empty: select_files() chooses
 
-  std::string id() const;    // "org/name", as the hub calls it
-  std::string text() const;  // the shortest form that parses to the same: "org/name@revision:QUANT"
+  std::string id() const;    // "org/name", the hub's id
+  std::string text() const;  // the shortest form that parses to the same name: "org/name@revision:QUANT"
   std::string revision_or_main() const { return revision.empty() ? "main" : revision; }
 
   friend bool operator==(const ModelName&, const ModelName&) = default;
@@ -30,13 +30,13 @@ struct ModelName {
 
 using ParsedName = std::variant<ModelName, std::filesystem::path>;
 
-// A path is what begins with '/', './', '../' or '~', ends with '/' or ".gguf", or has more than one '/' and
-// no scheme; whether anything is there is not asked, and a caller that takes files looks for one first.
-// Aliases are replaced. `endpoint` is the hub whose addresses are understood beside huggingface.co's.
-// Error{invalid_request} with the part that is wrong; no name that is returned can lead out of a folder.
+// A path begins with '/', './', '../' or '~', ends with '/' or ".gguf", or has more than one '/' and no
+// scheme. The file system is not consulted; a caller that accepts files looks for one first. Aliases are
+// replaced. `endpoint` is a hub whose URLs are accepted in addition to huggingface.co's.
+// Error{invalid_request} with the invalid part; no returned name can lead out of a folder.
 ParsedName parse_model_name(std::string_view text, std::string_view endpoint = "https://huggingface.co");
 
-// The same, where only a model on the hub will do: a path is an Error{invalid_request}.
+// The same for a model on the hub: a path is Error{invalid_request}.
 ModelName parse_hub_name(std::string_view text, std::string_view endpoint = "https://huggingface.co");
 
 struct Alias {

@@ -15,7 +15,7 @@ ModelName hub_name(std::string_view text) {
   return std::get<ModelName>(parse_model_name(text));
 }
 
-TEST(ModelName, ReadsEveryFormSeenInTheWild) {
+TEST(ModelName, ReadsEveryForm) {
   const struct {
     std::string_view text;
     ModelName name;
@@ -71,13 +71,13 @@ TEST(ModelName, LeavesPathsAlone) {
   }
 }
 
-TEST(ModelName, UnderstandsTheAddressesOfTheEndpointInUse) {
+TEST(ModelName, AcceptsUrlsOfTheEndpoint) {
   const std::string address = "http://127.0.0.1:8080/org/name/tree/dev";
   EXPECT_EQ(parse_hub_name(address, "http://127.0.0.1:8080/").text(), "org/name@dev");
   EXPECT_THROW(parse_hub_name(address), Error);
 }
 
-TEST(ModelName, WritesAFormThatReadsTheSame) {
+TEST(ModelName, WritesAFormThatParsesToTheSameName) {
   for (const char* text :
        {"org/name", "org/name@rev", "org/name:Q4_K_M", "org/name@rev:Q4_K_M",
         "hf://org/name@refs/pr/1/a/b.gguf", "hf://org/name/x.gguf", "name", "hf://hf.co/name",
@@ -168,7 +168,7 @@ TEST(ModelName, RefusesHostileNames) {
   for (const std::string& text : hostile_names) {
     try {
       const ParsedName parsed = parse_model_name(text);
-      // A path is the user's own and is taken as it stands; nothing else may come back from these.
+      // A path belongs to the user and is not changed; these names must give nothing else.
       ASSERT_TRUE(std::holds_alternative<std::filesystem::path>(parsed)) << quote(text);
       EXPECT_TRUE(text.starts_with('/') || text.starts_with('.') || text.ends_with('/') ||
                   text == "org//name")

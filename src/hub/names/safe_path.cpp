@@ -17,15 +17,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t longest_name = 1024, longest_part = 255;
+constexpr std::size_t max_name_bytes = 1024, max_part_bytes = 255;
 
 std::string bad_character(std::string_view name) {
   for (std::size_t at = 0; at < name.size();) {
     const auto [code, length] = utf8::decode(name, at);
     if (length == 0) return "it is not UTF-8";
-    if (utf8::is_control(code)) return "it holds a control character";
-    if (utf8::changes_direction(code)) return "it holds a mark that changes the direction of writing";
-    if (code == U'\\') return "it holds a backslash";
+    if (utf8::is_control(code)) return "it contains a control character";
+    if (utf8::changes_direction(code)) return "it contains a mark that changes the direction of writing";
+    if (code == U'\\') return "it contains a backslash";
     at += static_cast<std::size_t>(length);
   }
   return "";
@@ -34,15 +34,15 @@ std::string bad_character(std::string_view name) {
 [[noreturn]] void fail_at(const fs::path& path, int problem) {
   const bool is_link = problem == ELOOP || problem == ENOTDIR;
   fail(ErrorKind::io, fmt::format("{}: {}", path.string(), std::strerror(problem)),
-       {.why = is_link ? "a folder of the cache is not a folder of its own: a link could lead anywhere" : "",
+       {.why = is_link ? "a folder of the cache is a link or a file, and a link could lead anywhere" : "",
         .next = is_link ? "remove it and run the command again" : ""});
 }
 
 }  // namespace
 
-std::string unsafe_because(std::string_view name) {
+std::string unsafe_reason(std::string_view name) {
   if (name.empty()) return "it is empty";
-  if (name.size() > longest_name) return fmt::format("it has {} bytes", name.size());
+  if (name.size() > max_name_bytes) return fmt::format("it is {} bytes long", name.size());
   if (name.front() == '/') return "it is an absolute path";
   if (name.size() > 1 && name[1] == ':' && std::isalpha(static_cast<unsigned char>(name[0])) != 0) {
     return "it names a drive";
@@ -53,15 +53,15 @@ std::string unsafe_because(std::string_view name) {
     const std::string_view part = name.substr(begin, end - begin);
     if (part.empty()) return "a part of it is empty";
     if (part == "." || part == "..") return fmt::format("a part of it is \"{}\"", part);
-    if (part.size() > longest_part) return fmt::format("a part of it has {} bytes", part.size());
+    if (part.size() > max_part_bytes) return fmt::format("a part of it is {} bytes long", part.size());
     begin = end + 1;
   }
   return "";
 }
 
 fs::path safe_path(std::string_view name) {
-  if (const std::string reason = unsafe_because(name); !reason.empty()) {
-    fail(ErrorKind::corrupt, fmt::format("{}: not a name for a file of a model", quote(name)),
+  if (const std::string reason = unsafe_reason(name); !reason.empty()) {
+    fail(ErrorKind::corrupt, fmt::format("{}: not a valid file name", quote(name)),
          {.why = reason + ", so it could lead out of the cache", .next = {}});
   }
   return fs::path(name);

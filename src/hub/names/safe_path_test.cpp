@@ -16,29 +16,29 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::string_literals;
 
-TEST(SafePath, TakesTheNamesThatModelsHave) {
+TEST(SafePath, AcceptsNamesOfRealModels) {
   for (const std::string name :
        {"config.json", "model-00001-of-00002.safetensors", "original/consolidated.00.pth", "a/b/c/d.txt",
         ".gitattributes", "Q4_K_M/x-Q4_K_M.gguf", "名前.json", "with space.md", "...", "a..b", "xx:y"}) {
-    EXPECT_EQ(unsafe_because(name), "") << name;
+    EXPECT_EQ(unsafe_reason(name), "") << name;
     EXPECT_EQ(safe_path(name), fs::path(name));
   }
 }
 
 TEST(SafePath, SaysWhyANameIsRefused) {
-  EXPECT_EQ(unsafe_because(""), "it is empty");
-  EXPECT_EQ(unsafe_because("/etc/passwd"), "it is an absolute path");
-  EXPECT_EQ(unsafe_because("a/../../b"), "a part of it is \"..\"");
-  EXPECT_EQ(unsafe_because("C:/x"), "it names a drive");
-  EXPECT_EQ(unsafe_because("a\0b"s), "it holds a control character");
-  EXPECT_EQ(unsafe_because("a\xff"), "it is not UTF-8");
-  EXPECT_EQ(unsafe_because("a\xc0\xaf"), "it is not UTF-8");  // an overlong '/'
-  EXPECT_EQ(unsafe_because("x\u202egpj.exe"), "it holds a mark that changes the direction of writing");
-  EXPECT_EQ(unsafe_because(std::string(300, 'a')), "a part of it has 300 bytes");
+  EXPECT_EQ(unsafe_reason(""), "it is empty");
+  EXPECT_EQ(unsafe_reason("/etc/passwd"), "it is an absolute path");
+  EXPECT_EQ(unsafe_reason("a/../../b"), "a part of it is \"..\"");
+  EXPECT_EQ(unsafe_reason("C:/x"), "it names a drive");
+  EXPECT_EQ(unsafe_reason("a\0b"s), "it contains a control character");
+  EXPECT_EQ(unsafe_reason("a\xff"), "it is not UTF-8");
+  EXPECT_EQ(unsafe_reason("a\xc0\xaf"), "it is not UTF-8");  // an overlong '/'
+  EXPECT_EQ(unsafe_reason("x\u202egpj.exe"), "it contains a mark that changes the direction of writing");
+  EXPECT_EQ(unsafe_reason(std::string(300, 'a')), "a part of it is 300 bytes long");
   EXPECT_THROW(safe_path("../x"), Error);
 }
 
-TEST(SafePath, ShowsNamesWithoutTheirSting) {
+TEST(SafePath, EscapesNamesForMessages) {
   EXPECT_EQ(quote("a\x1b[2J\n"), "\"a\\x1b[2J\\x0a\"");
   EXPECT_EQ(quote("\xff\xfe"), "\"\\xff\\xfe\"");
   EXPECT_LT(quote(std::string(5000, 'x')).size(), 200u);
@@ -62,7 +62,7 @@ TEST_F(Beneath, MakesFolders) {
   EXPECT_TRUE(stays_beneath(top_ / "root", "a/b/c/file"));
 }
 
-TEST_F(Beneath, NeverGoesThroughAPlantedLink) {
+TEST_F(Beneath, NeverFollowsAPlantedLink) {
   fs::create_directory_symlink(top_ / "elsewhere", top_ / "root/a");
   EXPECT_THROW(make_folders_beneath(top_ / "root", "a/b"), Error);
   EXPECT_FALSE(stays_beneath(top_ / "root", "a/file"));
