@@ -68,7 +68,7 @@ std::optional<int> top_k(const Config& values) {
   return 0;
 }
 
-bool exists(const std::filesystem::path& path) {
+bool is_present(const std::filesystem::path& path) {
   std::error_code ignored;  // an unreadable file fails when it is opened, with a better message
   return std::filesystem::exists(path, ignored);
 }
@@ -89,10 +89,10 @@ GenerationConfig generation_config(const Config& values) {
 
 GenerationConfig read_generation_config(const std::filesystem::path& directory) {
   GenerationConfig result;
-  if (const auto path = directory / "generation_config.json"; exists(path)) {
+  if (const auto path = directory / "generation_config.json"; is_present(path)) {
     result = generation_config(read_config(path));
   }
-  if (const auto path = directory / "config.json"; exists(path)) {
+  if (const auto path = directory / "config.json"; is_present(path)) {
     const GenerationConfig fallback = generation_config(read_config(path));
     if (result.eos.empty()) result.eos = fallback.eos;
     if (!result.bos) result.bos = fallback.bos;

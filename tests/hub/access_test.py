@@ -1,4 +1,4 @@
-"""Who may read what, and what is said to those who may not; hubs that send too much: access_test.py INFERNO"""
+"""Access to private and gated models, error messages, and hubs that send too much: access_test.py INFERNO"""
 import json
 import select
 import shutil
@@ -43,7 +43,7 @@ class Access(Scene):
         self.refused("org/model", "HF_TOKEN", "invalid token", HF_TOKEN=OTHER)
         self.refused("org/none", "Root=1-", code=(3, 5))
 
-    def test_a_token_opens_what_it_may(self):
+    def test_a_token_gives_access(self):
         for name in ("org/private", "org/gated"):
             repo = self.hub.repos[name]
             repo.allowed.add(TOKEN)
@@ -52,7 +52,7 @@ class Access(Scene):
             self.assert_whole(repo)
         self.assertFalse([one for one in self.hub.cdn_requests if "authorization" in one.headers])
 
-    def test_a_token_comes_from_its_file(self):
+    def test_a_token_is_read_from_its_file(self):
         self.hub.repos["org/private"].allowed.add(TOKEN)
         self.addCleanup(self.hub.repos["org/private"].allowed.clear)
         (self.home / "hf").mkdir()
@@ -62,11 +62,11 @@ class Access(Scene):
         self.refused("org/private", str(self.home / "bad"), HF_TOKEN_PATH=str(self.home / "bad"))
         self.download(model="org/private", HF_TOKEN_PATH=str(self.home / "bad"), HF_TOKEN=TOKEN)
 
-    def test_files_in_xet_come_over_the_bridge(self):
+    def test_xet_files_are_fetched_over_http(self):
         self.download(model="org/xet")
         self.assert_whole(self.hub.repos["org/xet"])
 
-    def test_offline_asks_nobody(self):
+    def test_offline_sends_no_request(self):
         for variable, value in (("HF_HUB_OFFLINE", "1"), ("HF_HUB_OFFLINE", "yes"), ("TRANSFORMERS_OFFLINE", "TRUE")):
             self.refused("org/model", variable, **{variable: value})
         self.assertEqual(self.hub.requests, [])
@@ -75,25 +75,25 @@ class Access(Scene):
         self.assert_loads()
         self.assertEqual(self.hub.requests, [])
 
-    def test_a_whole_model_survives_a_hub_that_is_down(self):
+    def test_a_complete_model_works_while_the_hub_is_down(self):
         self.download()
         self.hub.faults.append(Fault(at="hub", status=503))
         self.run_it("generate", "Hi", "-m", self.MODEL, "-n", "1", "--device", "cpu", INFERNO_HUB_TIME_SCALE="0.001")
 
-    def test_a_portal_in_the_way_is_not_taken_for_the_hub(self):
+    def test_a_login_portal_is_not_mistaken_for_the_hub(self):
         page = b"<html><title>Welcome to the hotel</title>" + b"x" * 5000
         self.hub.faults.append(Fault(at="hub", status=200, body=page, headers={"Content-Type": "text/html"}))
         result = self.refused("org/model", self.hub.url.split("//")[1])
         self.assertLess(len(result.err), 2000)
 
-    def test_a_hub_that_is_not_there_is_named(self):
+    def test_an_unreachable_hub_is_named(self):
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         self.refused("org/model", "127.0.0.1", "HF_ENDPOINT", HF_ENDPOINT=f"http://127.0.0.1:{port}", INFERNO_HUB_TIME_SCALE="0.001")
 
 
 class TooMuch(Scene):
-    """Answers of a size, depth or number that no honest hub sends; rule U bounds the memory, these the time."""
+    """Responses of a size, depth or number that no honest hub sends. Rule U bounds the memory, these tests the time."""
     MEBIBYTES = 1
 
     def refused(self, *faults, **more):
@@ -105,7 +105,7 @@ class TooMuch(Scene):
     def answers(self, body, path="/tree/"):
         return Fault(at="hub", path=path, status=200, body=body, headers={"Content-Type": "application/json"})
 
-    def test_is_cut_off(self):
+    def test_is_refused(self):
         huge = b"[" + b" " * (300 << 20)
         for path in ("/tree/", "/api/models/"):
             for name, body in (("huge", huge), ("deep", b"[" * 200_000), ("deep objects", b'{"a":' * 200_000), ("empty", b""), ("null", b"null"),
@@ -125,16 +125,16 @@ class TooMuch(Scene):
     def test_headers_without_end_are_an_error(self):
         self.refused(Fault(at="hub", path="/tree/", headers={f"X-{number}": "y" * 4000 for number in range(500)}))
 
-    def test_errors_are_shown_without_what_drives_a_terminal(self):
+    def test_errors_are_shown_without_control_characters(self):
         words = "\x1b[2Jgo away\x07\x1b]0;x\x07\u202e" + "a" * 100_000
         said = Fault(at="hub", status=403, body=json.dumps({"error": words}).encode(),
                      headers={"X-Error-Message": words[:200].replace("\u202e", ""), "X-Error-Code": "\x1b[31m", "Content-Type": "application/json"})
-        result = self.refused(said)  # rule U looks at the rest
+        result = self.refused(said)  # rule U checks the rest
         self.assertIn("go away", result.err)
 
 
 class Proxy:
-    """Passes connections on to wherever CONNECT says."""
+    """Forwards connections to the target of CONNECT."""
 
     def __init__(self):
         self.socket = socket.create_server(("127.0.0.1", 0))
@@ -170,7 +170,7 @@ class Proxy:
                     (server if one is client else client).sendall(piece)
 
 
-class BehindAProxy(Scene):
+class WithAProxy(Scene):
     MEBIBYTES = 1
 
     @classmethod
@@ -181,7 +181,7 @@ class BehindAProxy(Scene):
         cls.hub_options = {"tls": cls.certificates.server("good")}
         super().setUpClass()
 
-    def test_everything_goes_through_it_and_the_token_only_inside(self):
+    def test_everything_goes_through_it_and_the_token_only_inside_tls(self):
         proxy = Proxy()
         self.addCleanup(proxy.socket.close)
         self.download(SSL_CERT_FILE=self.certificates.authority, https_proxy=proxy.url, HF_TOKEN=TOKEN)
@@ -189,7 +189,7 @@ class BehindAProxy(Scene):
         self.assertEqual({head.split()[1] for head in proxy.asked}, {self.hub.hub.url.split("//")[1], self.hub.cdn.url.split("//")[1]})
         self.assertNotIn(TOKEN, "".join(proxy.asked))
 
-    def test_no_proxy_is_heeded(self):
+    def test_no_proxy_is_respected(self):
         proxy = Proxy()
         self.addCleanup(proxy.socket.close)
         self.download(SSL_CERT_FILE=self.certificates.authority, https_proxy=proxy.url, no_proxy="127.0.0.1")

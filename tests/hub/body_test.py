@@ -1,4 +1,4 @@
-"""D2, D3, D5, D6, D12, D13: bodies that end early, lie or change: body_test.py INFERNO"""
+"""D2, D3, D5, D6, D12, D13: bodies that are truncated, altered or changing: body_test.py INFERNO"""
 import gzip
 import json
 import random
@@ -33,7 +33,7 @@ class Broken(Scene):
 class Truncated(Broken):
     """D2"""
 
-    def test_bodies_are_taken_up_where_they_ended_in_the_same_run(self):
+    def test_bodies_are_resumed_in_the_same_run(self):
         for trial in range(25):
             home = self.fresh(trial)
             self.hub.faults.append(Fault(cut=(0, self.total // 2), times=4, seed=trial))
@@ -51,7 +51,7 @@ class Truncated(Broken):
             self.assertGreater(self.hub.faults[0].met, 8)
             self.assert_whole(home=home)
 
-    def test_bodies_that_bring_nothing_end_the_run_after_a_few_tries(self):
+    def test_empty_bodies_end_the_run_after_a_few_attempts(self):
         for trial in range(20):
             home = self.fresh(trial)
             self.hub.faults[:] = [Fault(cut=MEBIBYTE, times=trial % 3), Fault(cut=0)]
@@ -69,7 +69,7 @@ class WrongHash(Broken):
     """D3"""
     MEBIBYTES = 32
 
-    def test_is_named_and_nothing_of_it_can_be_loaded(self):
+    def test_is_reported_and_the_file_cannot_be_loaded(self):
         for trial in range(30):
             home = self.fresh(trial)
             at = (0, self.file.size // 2 + trial, self.file.size - 1)[trial % 3]
@@ -86,7 +86,7 @@ class WrongHash(Broken):
                 self.assert_whole(home=home)
             scene.shutil.rmtree(home)
 
-    def test_of_a_small_file_is_found_as_well(self):
+    def test_of_a_small_file_is_detected(self):
         home = self.fresh("small")
         self.hub.faults.append(Fault(at="hub", path="/tokenizer.json", flip=7))
         result = self.download(home=home, code=4, INFERNO_HUB_TIME_SCALE="0.01")
@@ -97,7 +97,7 @@ class WrongHash(Broken):
 class Ranges(Broken):
     """D5, D6"""
 
-    def test_that_are_ignored_start_again_from_the_beginning(self):
+    def test_that_are_ignored_restart_the_file(self):
         chance = random.Random(5)
         for trial in range(20):
             home = self.fresh(trial)
@@ -129,8 +129,8 @@ class Ranges(Broken):
             self.assert_whole(home=home)
             scene.shutil.rmtree(home)
 
-    def test_with_another_part_than_was_asked_for(self):
-        """A proxy that answers with a neighbour's range."""
+    def test_of_other_bytes_than_requested(self):
+        """A proxy that responds with another client's range."""
         home = self.fresh("neighbour")
 
         def other_part(answer):
@@ -150,7 +150,7 @@ class Changed(Broken):
     """D12"""
     MEBIBYTES = 32
 
-    def test_between_runs_starts_again_and_never_splices(self):
+    def test_between_runs_restarts_and_never_mixes(self):
         old = self.repo.commits[self.repo.resolve("main")]["files"]
         chance = random.Random(12)
         others = {same: model_files(self.MEBIBYTES if same else self.MEBIBYTES - 3, seed=99) for same in (True, False)}
@@ -166,8 +166,8 @@ class Changed(Broken):
             self.assertEqual((self.folder(home=home) / "refs/main").read_text(), self.repo.resolve("main"))
             scene.shutil.rmtree(home)
 
-    def test_within_a_run_is_a_wrong_hash_or_right(self):
-        """The branch moves while its files are on their way: what arrives is one of the two commits, never a mixture."""
+    def test_within_a_run_is_a_checksum_mismatch_or_correct(self):
+        """The branch moves during the download: the result is one of the two commits, never a mixture."""
         old = self.repo.commits[self.repo.resolve("main")]["files"]
         self.addCleanup(self.repo.commit, {path: file.location for path, file in old.items()})
         home = self.fresh("moved")
@@ -178,7 +178,7 @@ class Changed(Broken):
         self.assert_files(self.repo, sha, home)
 
 
-class Lies(Broken):
+class Altered(Broken):
     """D13"""
     MEBIBYTES = 32
 
@@ -200,7 +200,7 @@ class Lies(Broken):
         answer.headers["Content-Encoding"] = "gzip"
         answer.headers["Content-Length"] = str(len(gzip.compress(b"x")))
 
-    def lies(self):
+    def alterations(self):
         size = self.file.size
         resolve = {"at": "hub", "path": f"/resolve/"}
         yield "no length from the content network", Fault(headers={"Content-Length": None})
@@ -223,9 +223,9 @@ class Lies(Broken):
         yield "too long a length from the content network", Fault(edit=lambda answer: answer.headers.update({"Content-Length": str(answer.length + 5)}), times=2)
         yield "no tree but a page for people", Fault(at="hub", path="/tree/", status=200, body=b"<html>please log in", headers={"Content-Type": "text/html"})
 
-    def test_end_in_the_right_bytes_or_in_an_error(self):
+    def test_ends_with_the_right_bytes_or_an_error(self):
         outcomes = {}
-        for name, fault in self.lies():
+        for name, fault in self.alterations():
             with self.subTest(name):
                 home = self.fresh(name)
                 self.hub.faults.append(fault)

@@ -1,4 +1,4 @@
-// For LD_PRELOAD: locks that everybody gets, as on file systems that only pretend to have them.
+// For LD_PRELOAD: flock() always succeeds, as on file systems without real locks.
 #include <sys/file.h>
 
 extern "C" int flock(int /*file*/, int /*operation*/) noexcept {

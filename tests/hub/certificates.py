@@ -1,4 +1,4 @@
-"""Certificates for tests of TLS, made by openssl: an authority, and servers that it vouches for, or does not."""
+"""Certificates for TLS tests, made by openssl: an authority, and servers with valid and invalid certificates."""
 import pathlib
 import ssl
 import subprocess
@@ -28,7 +28,7 @@ class Certificates:
         return str(self.folder / "ca.pem")
 
     def server(self, name, alternative="IP:127.0.0.1,DNS:localhost", dates=("20250101000000Z", "20491231000000Z")):
-        """A context for a server with such a certificate."""
+        """The TLS context of a server with this certificate."""
         openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}",
                 "-addext", f"subjectAltName={alternative}", folder=self.folder)
         openssl("ca", "-config", "ca.cnf", "-batch", "-notext", "-cert", "ca.pem", "-keyfile", "ca.key", "-in", f"{name}.csr",

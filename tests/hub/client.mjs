@@ -1,5 +1,5 @@
-// Hugging Face's own client: node client.mjs '[["listFiles", {"hubUrl": …}], …]' makes these calls one after the other and
-// prints what they returned as JSON. Content is told by its hash, a refusal by its status: {"refused": 404, "message": …}.
+// Hugging Face's own client: node client.mjs '[["listFiles", {"hubUrl": …}], …]' makes these calls in order and prints
+// the results as JSON: content as its hash, a refusal as its status: {"refused": 404, "message": …}.
 import * as hub from "@huggingface/hub";
 import { createHash } from "node:crypto";
 

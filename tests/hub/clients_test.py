@@ -1,5 +1,5 @@
-"""Hugging Face's own client against the hub for tests, which proves the hub faithful, and against our cache, which proves
-that shared: clients_test.py INFERNO NODE"""
+"""Hugging Face's own client with the test hub, which shows that the hub is faithful, and with Inferno's cache, which
+shows that the cache is shared: clients_test.py INFERNO NODE"""
 import json
 import pathlib
 import subprocess
@@ -92,7 +92,7 @@ class TheirClientOnOurHub(WithTheirClient):
         self.assertEqual(got["sha256"], self.folders.files()["config.json"].sha256)
         self.assertEqual(self.call("modelInfo", name="org/former")["name"], "org/folders")
 
-    def test_is_refused_in_the_hubs_words(self):
+    def test_is_refused_with_the_messages_of_the_hub(self):
         self.assertEqual(self.call("whoAmI", accessToken=TOKEN)["name"], "tester")
         cases = (("org/none", None, 401), ("org/none", TOKEN, 404), ("org/private", TOKEN, 404), ("org/model", "hf_bad", 401))
         answers = self.calls(*(("checkRepoAccess", {"repo": name, **({"accessToken": token} if token else {})})
@@ -102,11 +102,11 @@ class TheirClientOnOurHub(WithTheirClient):
         pages, files, stranger, exists = self.calls(("checkRepoAccess", gated), ("downloadFile", gated),
                                                     ("downloadFile", {**gated, "accessToken": TOKEN}),
                                                     ("repoExists", {"repo": "org/none"}))
-        self.assertEqual(pages, "granted")  # what is gated are the files
+        self.assertEqual(pages, "granted")  # only the files are gated
         self.assertRegex(files["message"], "restricted")
         self.assertEqual((stranger["refused"], exists), (403, False))
 
-    def test_meets_the_faults_that_are_ordered(self):
+    def test_meets_injected_faults(self):
         self.hub.faults.append(Fault(at="hub", path="/tree/", status=429, headers={"Retry-After": "1"}))
         self.assertEqual(self.call("listFiles", repo="org/folders")["refused"], 429)
 
@@ -135,7 +135,7 @@ class OneCacheForBoth(WithTheirClient):
         self.assertTrue(pathlib.Path(path).samefile(self.folder() / "blobs" / self.repo.files()["model.safetensors"].etag))
         self.assertEqual(self.hub.body_bytes(), 0)
 
-    def test_they_find_what_is_only_partly_there(self):
+    def test_they_find_a_partial_model(self):
         process = self.start("download", self.MODEL, "--yes")
         with self.signalled(process, 9, 6 * MEBIBYTE):
             self.end(process)
@@ -160,7 +160,7 @@ class OneCacheForBoth(WithTheirClient):
         self.assertIn(self.MODEL, [one["name"] for one in self.listed()])
         self.run_it("generate", "Hi", "-m", self.MODEL, "-n", "1", "--device", "cpu", HF_HUB_OFFLINE="1")
 
-    def test_our_download_goes_on_where_theirs_broke_off(self):
+    def test_our_download_completes_theirs(self):
         first = [path for path in self.repo.files() if path != "model.safetensors"]
         self.fetch(*first)
         partial = self.folder() / "blobs" / (self.repo.files()["model.safetensors"].etag + ".incomplete")

@@ -28,12 +28,12 @@ class Crowd(Scene):
         for number in range(ROUNDS):
             self.assertLessEqual(self.together(self.home / str(number)), 1.05)
 
-    def test_is_right_where_locks_do_not_hold(self):
-        """As on some network file systems, where flock succeeds for everybody."""
+    def test_is_correct_without_working_locks(self):
+        """As on some network file systems, on which flock always succeeds."""
         for number in range(max(1, ROUNDS // 5)):
             self.assertLessEqual(self.together(self.home / str(number), LD_PRELOAD=BROKEN_LOCKS), 8)
 
-    def test_goes_on_when_the_one_that_downloads_is_killed(self):
+    def test_continues_when_the_downloading_process_is_killed(self):
         self.hub.forget()
         started = [self.start("download", self.MODEL, "--yes") for _ in range(3)]
 
@@ -42,7 +42,7 @@ class Crowd(Scene):
                 return int(lines.read().split("wchar: ")[1].split()[0])
 
         def kill_the_busy():
-            # Only the process that holds the lock has written anything. The others wait while we count.
+            # Only the process that holds the lock has written anything; the others wait during the count.
             busy = max(started, key=written)
             others = [one for one in started if one is not busy]
             for other in others:
@@ -58,10 +58,10 @@ class Crowd(Scene):
         self.assertEqual(codes, [-9, 0, 0])
         self.assert_whole()
         self.assertGreater(self.held, MEBIBYTE)
-        # Whoever took over fetched only the rest; what was on its way to the dead one counts as sent, too.
+        # The next process fetched only the rest; bytes in flight to the killed one count as sent, too.
         self.assertLess(self.hub.body_bytes() - self.before, self.total - 0.95 * self.held + 8 * MEBIBYTE)
 
-    def test_of_one_reader_sees_it_whole_or_not_at_all(self):
+    def test_a_reader_sees_a_complete_file_or_none(self):
         process = self.start("download", self.MODEL, "--yes")
         seen = []
         while process.poll() is None:

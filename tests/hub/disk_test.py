@@ -1,4 +1,4 @@
-"""D8, D10: disks that are full or may not be written: disk_test.py INFERNO     wants to be root, for its own mounts"""
+"""D8, D10: disks that are full or read-only: disk_test.py INFERNO     needs root for its own mounts"""
 import os
 import pwd
 import shutil
@@ -13,7 +13,7 @@ MOUNTS = "INFERNO_HUB_HAS_ITS_OWN_MOUNTS"
 
 
 def with_own_mounts():
-    """Starts itself again where its mounts are seen by nobody else and gone at its end. False when that is not allowed."""
+    """Restarts itself in a mount namespace of its own. False if that is not allowed."""
     if MOUNTS in os.environ:
         return True
     if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode != 0:
@@ -46,7 +46,7 @@ class Full(Scene):
         self.download(home=home)
         self.assert_whole(home=home)
 
-    def test_is_said_before_the_first_byte(self):
+    def test_is_reported_before_the_first_byte(self):
         for trial in range(5):
             home = self.disk(f"announced-{trial}", mebibytes=48 - trial * 9)
             result = self.download(home=home, code=6)
@@ -54,8 +54,8 @@ class Full(Scene):
             self.assertRegex(result.err, r"\d+([.,]\d+)? ?[KMGT]i?B.*\d+([.,]\d+)? ?[KMGT]i?B", "both figures: what it needs and what is free")
             self.succeeds_with_more_room(home)
 
-    def test_is_found_on_the_way_as_well(self):
-        """Enough room when it began; then somebody else takes it."""
+    def test_is_reported_during_a_download(self):
+        """Enough space at the start; then another program takes it."""
         for trial in range(5):
             home = self.disk(f"taken-{trial}", mebibytes=100)
             other = home / "other"
@@ -107,7 +107,7 @@ class ReadOnly(Scene):
                 self.assertEqual(wrote, [])
         self.assertEqual(self.hub.body_bytes(), 0)
 
-    def test_and_partial_is_said_at_once(self):
+    def test_and_partial_is_reported_at_once(self):
         process = self.start("download", self.MODEL, "--yes")
         with self.signalled(process, 9, 5 * MEBIBYTE):
             self.end(process)
@@ -116,19 +116,19 @@ class ReadOnly(Scene):
         self.assertLess(result.seconds, 1)
         self.assertIn(str(self.home / "hf"), result.err)
 
-    def test_and_empty_is_said_at_once(self):
+    def test_and_empty_is_reported_at_once(self):
         (self.home / "hf").mkdir()
         self.protect()
         result = self.download(code=6)
         self.assertLess(result.seconds, 1)
         self.assertIn(str(self.home / "hf"), result.err)
 
-    def test_a_folder_of_somebody_else_is_said_at_once(self):
-        """Permissions, not mounts; root may do anything, so somebody who is not."""
+    def test_a_folder_of_another_user_is_reported_at_once(self):
+        """Permissions instead of mounts; root may write anywhere, so this runs as another user."""
         nobody = pwd.getpwnam("nobody")
         (self.home / "hf").mkdir(mode=0o755)
         self.home.chmod(0o755)
-        program = shutil.copy(scene.PROGRAM, self.home)  # where somebody else can reach it
+        program = shutil.copy(scene.PROGRAM, self.home)  # readable by the other user
         result = self.download(code=6, program=program, wrapper=("setpriv", f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups"))
         self.assertIn(str(self.home / "hf"), result.err)
 

@@ -1,4 +1,4 @@
-"""What can go wrong on the way, as data: which requests a fault meets and what it does to their answers."""
+"""Faults as data: which requests a fault applies to and how it changes their responses."""
 import random
 import threading
 import time
@@ -9,32 +9,32 @@ from wire import Answer, BrokenOff
 
 @dataclass
 class Fault:
-    # Which requests: the listener (hub or cdn), the method, a part of the path; the first `skip` of them pass unharmed and
-    # the next `times` (all, when None) are met.
+    # Which requests: the listener (hub or cdn), the method, a part of the path; the first `skip` of these requests pass,
+    # and the fault applies to the next `times` (None: all).
     at: str = "cdn"
     method: str = ""
     path: str = ""
     ranged: bool = False          # only requests with a Range
     skip: int = 0
     times: int | None = None
-    # Another answer instead.
+    # Replaces the response.
     status: int | None = None
     body: bytes = b""
     location: str | None = None   # for a redirect
-    # The true answer, with other headers: None takes one away.
+    # The true response with other headers; None removes a header.
     headers: dict = field(default_factory=dict)
     ignore_range: bool = False    # 200 and everything
-    edit: object = None           # edit(answer) changes it; only from Python
-    # The true head, another body.
-    cut: object = None            # closes after so many bytes; a pair is a random number in it, the same for the same seed
-    flip: int | None = None       # the byte of the file whose lowest bit is wrong
+    edit: object = None           # edit(answer) changes the response; only from Python
+    # The true headers with another body.
+    cut: object = None            # closes after this many bytes; a pair is a range for a random number, the same for the same seed
+    flip: int | None = None       # the byte of the file whose lowest bit is flipped
     stall: tuple | None = None    # (after how many bytes, for how many seconds)
-    rate: float | None = None     # bytes each second, at most
+    rate: float | None = None     # maximum bytes per second
     seed: int = 0
 
     def __post_init__(self):
         self.lock = threading.Lock()
-        self.met = 0              # requests that it was done to
+        self.met = 0              # number of requests that the fault was applied to
         self.random = random.Random(self.seed)
 
     @staticmethod
@@ -63,7 +63,7 @@ class Fault:
             return True
 
     def applied(self, request, truth):
-        """truth(request) -> Answer is what an honest server would say."""
+        """truth(request) -> Answer is the response of an honest server."""
         if self.ignore_range:
             request.headers.pop("range", None)
         if self.status is not None or self.location is not None:
@@ -81,7 +81,7 @@ class Fault:
 
 
 class Trouble:
-    """A fault at work on one body."""
+    """A fault applied to one body."""
 
     def __init__(self, fault):
         self.flip, self.stall, self.rate = fault.flip, fault.stall, fault.rate
@@ -91,7 +91,7 @@ class Trouble:
         self.closes = False
 
     def before(self, sent, step):
-        """How many bytes may go now, after those that went; waits, or breaks off."""
+        """How many bytes may be sent now, after those already sent; waits or closes the connection."""
         if self.cut is not None:
             if sent >= self.cut:
                 raise BrokenOff
@@ -117,7 +117,7 @@ class Trouble:
 
 
 class Watch:
-    """Counts the bytes of all bodies and calls once when there are so many."""
+    """Counts the bytes of all bodies and calls a function once at a threshold."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -130,7 +130,7 @@ class Watch:
 
     def step(self, wanted):
         goal = self.goal
-        # Small steps, so that what is sent when the goal is reached is close to it.
+        # Small steps, so that the threshold is hit closely.
         return wanted if goal is None else max(1, min(wanted, 1 << 18, goal - self.total if goal > self.total else wanted))
 
     def add(self, done):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A hub for tests: the API, files and content network of the Hugging Face Hub on loopback, with faults to order.
+"""A hub for tests: the API, files and content network of the Hugging Face Hub on loopback, with fault injection.
 
 In a test:    with Hub() as hub: hub.add("org/name").commit({...}); hub.faults.append(Fault(cut=1000)); ... hub.url
 As a program: hub.py FOLDER [--page N] [--token T]   serves FOLDER/<org>/<name>/<files> and prints its address; other
@@ -38,7 +38,7 @@ class Hub:
         self.repos, self.tokens = {}, {}  # token -> name of its user
         self.faults, self.watch, self.requests, self.cdn_requests = [], Watch(), [], []
         self.page = 1000            # entries on one page of a tree or a search
-        self.sign_seconds = 3600    # how long a signed address is good for
+        self.sign_seconds = 3600    # how long a signed URL is valid
         self.limit = None           # requests to the hub in a window, then 429
         self.window = 300
         self.lock = threading.Lock()
@@ -66,17 +66,17 @@ class Hub:
         return repo
 
     def forget(self):
-        """Starts counting anew: no faults, no requests remembered."""
+        """Removes all faults and recorded requests."""
         self.faults.clear()
         self.requests.clear()
         self.cdn_requests.clear()
         self.watch.after(None, None)
 
     def body_bytes(self, name=""):
-        """Bytes of files that were sent since, of those whose address has this part."""
+        """Bytes of files sent since forget(), for URLs that contain `part`."""
         return sum(one.content for one in [*self.requests, *self.cdn_requests] if name in one.path)
 
-    # ---- answers
+    # ---- responses
 
     def answer(self, listener, request):
         if request.path.startswith("/.control"):
@@ -152,7 +152,7 @@ class Hub:
         raise Refusal(404, None, "Sorry, we can't find the page you are looking for.")
 
     def readable(self, name, token, content=False):
-        """The repository, if this token may see it, or its files; the hub tells nobody about those it may not see."""
+        """The repository, if this token may see it or its files; the hub hides all others."""
         repo = self.repos.get(name)
         if repo is None or (repo.private and token not in repo.allowed):
             if token is None:
@@ -264,7 +264,7 @@ class Hub:
                 return self.plain(request, repo, sha, path)
             return Answer(200, {"X-Repo-Commit": sha, "ETag": f'"{file.oid}"', "Content-Type": "text/plain"}, file.pointer)
         if not file.lfs:
-            # The hub's own cache, by commit; the address says what it was made from.
+            # The hub's own cache, by commit; the URL contains the original path.
             query = urllib.parse.quote(request.raw_path, safe="") + "=&etag=" + urllib.parse.quote(f'"{file.etag}"', safe="")
             quoted = urllib.parse.quote(path, errors="replace")
             return redirect(307, f"/api/resolve-cache/models/{name}/{sha}/{quoted}?{query}", headers)
@@ -291,7 +291,7 @@ class Hub:
                                       "Content-Disposition": "inline"})
 
     def cdn_answer(self, request):
-        """Signed addresses only, and no second credential beside the signature, as S3 and CloudFront have it."""
+        """Accepts signed URLs only, and no second credential besides the signature, like S3 and CloudFront."""
         if "authorization" in request.headers:
             return denied(400, "InvalidArgument", "Only one auth mechanism allowed")
         expires = int(request.one("Expires", "0"))
@@ -308,7 +308,7 @@ class Hub:
 
 
 def quick_folder():
-    """A folder in memory where there is one with room, because tests write gigabytes and every one of them syncs."""
+    """A folder in memory if there is one with enough space, because tests write and sync gigabytes."""
     memory = "/dev/shm"
     if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 4 << 30:
         return memory
@@ -330,7 +330,7 @@ def denied(status, code, message):
 
 
 def expanded(info, request, brief=False):
-    """Of everything known, what was asked for."""
+    """Selects the requested fields."""
     wanted = request.query.get("expand", []) + request.query.get("expand[]", [])
     if wanted:
         return {key: info[key] for key in ("_id", "id", *wanted) if key in info}
@@ -367,7 +367,7 @@ def main():
             repo = hub.add(name, private="private" in name, gated="manual" if "gated" in name else False)
             repo.commit({file.relative_to(folder).as_posix(): file for file in sorted(folder.rglob("*")) if file.is_file()})
         print(hub.url, flush=True)
-        sys.stdin.read()  # until whoever started it is gone
+        sys.stdin.read()  # until the parent process ends
 
 
 if __name__ == "__main__":

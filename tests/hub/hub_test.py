@@ -1,4 +1,4 @@
-"""The hub for tests itself: what it says, and that its faults do what they say: hub_test.py"""
+"""The test hub itself: its responses, and that its faults work: hub_test.py"""
 import hashlib
 import http.client
 import json
@@ -35,7 +35,7 @@ class TheHub(unittest.TestCase):
     def location(self, path="model.safetensors"):
         return self.get(f"/org/model/resolve/main/{path}", "HEAD").getheader("Location")
 
-    def test_names_the_commit_the_hash_and_the_size_of_a_file_and_signs_its_address(self):
+    def test_names_the_commit_the_hash_and_the_size_of_a_file_and_signs_its_url(self):
         head = self.get("/org/model/resolve/main/model.safetensors", "HEAD")
         self.assertEqual((head.status, head.getheader("X-Repo-Commit")), (302, self.sha))
         self.assertEqual(head.getheader("X-Linked-ETag"), f'"{hashlib.sha256(WEIGHTS).hexdigest()}"')
@@ -43,7 +43,7 @@ class TheHub(unittest.TestCase):
         self.assertTrue(head.getheader("Location").startswith(self.hub.cdn.url))
         self.assertEqual(self.get(head.getheader("Location")).data, WEIGHTS)
 
-    def test_serves_small_files_itself_under_a_relative_address(self):
+    def test_serves_small_files_itself_under_a_relative_url(self):
         head = self.get("/org/model/resolve/main/config.json", "HEAD")
         self.assertEqual(head.status, 307)
         self.assertTrue(head.getheader("Location").startswith(f"/api/resolve-cache/models/org/model/{self.sha}/config.json?"))
@@ -58,7 +58,7 @@ class TheHub(unittest.TestCase):
         self.assertEqual(self.get(url, Range=f"bytes={len(WEIGHTS) - 3}-").data, WEIGHTS[-3:])
         self.assertEqual(self.get(url, Range=f"bytes={len(WEIGHTS)}-").status, 416)
 
-    def test_takes_a_signature_alone_and_only_for_its_time(self):
+    def test_accepts_a_signature_alone_and_only_until_it_expires(self):
         self.assertEqual(self.get(self.location(), Authorization="Bearer good").status, 400)
         self.assertEqual(self.get(self.location().replace("Signature=", "Signature=0")).status, 403)
         self.hub.sign_seconds = -1
@@ -95,12 +95,12 @@ class TheHub(unittest.TestCase):
         private.allowed.add("good")
         self.assertEqual(self.get("/api/models/org/private", Authorization="Bearer good").status, 200)
 
-    def test_counts_requests_when_told_to(self):
+    def test_limits_the_request_rate(self):
         self.hub.limit = 2
         codes = [self.get("/api/models/org/model").status for _ in range(3)]
         self.assertEqual(codes, [200, 200, 429])
 
-    def test_faults_meet_the_requests_they_name_and_no_others(self):
+    def test_faults_apply_to_matching_requests_only(self):
         url = self.location()
         self.hub.faults[:] = [Fault(cut=1000, skip=1, times=1), Fault(at="hub", path="/tree/", status=503, headers={"Retry-After": "2"})]
         self.assertEqual(len(self.get(url).data), len(WEIGHTS))
@@ -124,14 +124,14 @@ class TheHub(unittest.TestCase):
             self.assertEqual(self.get(url).data, WEIGHTS)
             self.assertGreater(time.monotonic() - begin, least)
 
-    def test_faults_can_be_ordered_by_other_programs(self):
+    def test_faults_can_be_injected_by_other_programs(self):
         order = json.dumps({"faults": [{"at": "hub", "status": 500}], "page": 1}).encode()
         self.assertEqual(self.get("/.control", "POST", order).status, 200)
         self.assertEqual(self.get("/api/models/org/model").status, 500)
         seen = json.loads(self.get("/.control").data)["requests"]
         self.assertEqual([(one["target"], one["status"]) for one in seen], [("/api/models/org/model", 500)])
 
-    def test_a_watch_calls_when_so_many_bytes_went_out(self):
+    def test_a_watch_calls_at_its_threshold(self):
         called = []
         self.hub.watch.after(300_000, lambda: called.append(self.hub.watch.total))
         self.get(self.location())

@@ -10,7 +10,7 @@ from scene import Scene, kill
 
 TRIALS = int(os.environ.get("INFERNO_HUB_TRIALS", "40"))
 SEED = int(os.environ.get("INFERNO_HUB_SEED", "1"))
-JOURNALLED = 128 << 10  # what a connection may write before it says so in the journal
+JOURNALLED = 128 << 10  # bytes that a connection may write between two journal entries
 STEPS = os.path.abspath(sys.argv.pop(2))
 
 
@@ -41,16 +41,16 @@ class KilledAtRandom(Scene):
         sent = self.hub.body_bytes()
         self.held += held
         self.reused += min(held, max(0, self.total - sent))
-        # One run may have lost what was on its way into the journal, but not more.
+        # A run may lose bytes that are not yet in the journal, but no others.
         self.assertGreaterEqual(self.total - sent, held - 8 * scene.MEBIBYTE, f"{name}: {held} bytes were on disk, {sent} came again")
 
-    def test_one_more_run_makes_it_whole_with_what_was_there(self):
+    def test_one_more_run_completes_it_from_the_partial_file(self):
         chance = random.Random(SEED)
         codes = []
         for trial in range(TRIALS):
             home = self.home / str(trial)
             home.mkdir()
-            if trial % 5 == 4:  # a fifth of them at the very end
+            if trial % 5 == 4:  # every fifth at the very end
                 if trial % 2:
                     codes.append(self.killed(home, self.total - chance.randrange(self.total // 100)).code)
                 else:
@@ -68,10 +68,10 @@ class KilledAtRandom(Scene):
 
 
 class KilledAtEveryStep(Scene):
-    """Every call that makes, syncs, names or removes a file: the process dies before it, or after it."""
+    """The process dies before or after each call that creates, syncs, renames or removes a file."""
     MEBIBYTES = 3
 
-    def test_one_more_run_makes_it_whole_with_what_was_there(self):
+    def test_one_more_run_completes_it_from_the_partial_file(self):
         seen, total = self.home / "steps", sum(file.size for file in self.repo.files().values())
         (self.home / "first").mkdir()
         self.download(home=self.home / "first", LD_PRELOAD=STEPS, STEPS_FILE=str(seen))
@@ -82,7 +82,7 @@ class KilledAtEveryStep(Scene):
             home = self.home / str(number)
             home.mkdir()
             code = self.end(self.start("download", self.MODEL, "--yes", home=home, LD_PRELOAD=STEPS, KILLED_AT_STEP=str(number))).code
-            self.assertIn(code, (0, -signal.SIGKILL))  # threads take turns: the last steps may be one fewer
+            self.assertIn(code, (0, -signal.SIGKILL))  # depending on thread timing there may be one step less
             killed += code != 0
             held = self.bytes_on_disk(home=home)
             self.assert_honest(home=home)

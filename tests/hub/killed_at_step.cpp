@@ -1,6 +1,6 @@
-// For LD_PRELOAD: counts the steps that change files, over all threads, and ends the process like kill -9 at
-// one of them. KILLED_AT_STEP=7 does the seventh never, KILLED_AT_STEP=-7 does it and nothing after it. With
-// STEPS_FILE every step is named in that file.
+// For LD_PRELOAD: counts the calls that change files, over all threads, and ends the process as if by kill -9
+// at one of them. KILLED_AT_STEP=7 dies before the seventh call, KILLED_AT_STEP=-7 after it. With STEPS_FILE
+// every call is logged to that file.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>

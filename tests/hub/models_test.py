@@ -1,4 +1,4 @@
-"""What one does with models beside downloading them: names, list, rm, verify, search, plan, the offer to download.
+"""Commands on models other than download: names, list, rm, verify, search, plan, the offer to download.
 models_test.py INFERNO"""
 import hashlib
 import json
@@ -46,7 +46,7 @@ class Models(Scene):
 
 
 class Names(Models):
-    def test_every_form_leads_to_the_same_model_in_every_command(self):
+    def test_every_form_of_a_name_works_in_every_command(self):
         self.download(model="gpt-oss:20b")
         forms = ("openai/gpt-oss-20b", "gpt-oss:20b", "gpt-oss-20b", "OpenAI/GPT-oss-20b", "openai/gpt-oss-20b@main",
                  "hf.co/openai/gpt-oss-20b", "hf://openai/gpt-oss-20b", "https://huggingface.co/openai/gpt-oss-20b/tree/main")
@@ -64,7 +64,7 @@ class Names(Models):
         self.run_it("convert", "gpt-oss:20b", "-o", "out.gguf", "--type", "q8_0", **OFFLINE)
         self.assertIn(b"gpt-oss-20b", (self.home / "out.gguf").read_bytes()[:4096])  # its name, not a commit's
 
-    def test_a_quantization_is_chosen_and_can_be_asked_for(self):
+    def test_a_quantization_is_chosen_or_requested(self):
         self.download(model="org/tiny-GGUF")
         self.assertEqual(set(self.names()) - {"builtin"}, {"org/tiny-GGUF:Q8_0"})
         self.download(model="org/tiny-GGUF:f16")
@@ -81,7 +81,7 @@ class Names(Models):
 
 
 class List(Models):
-    def test_shows_what_is_whole_and_what_is_not(self):
+    def test_shows_complete_and_partial_models(self):
         self.download()
         self.download(model="openai/gpt-oss-20b")
         shown = self.names()
@@ -90,7 +90,7 @@ class List(Models):
         self.assertEqual(shown["openai/gpt-oss-20b"]["bytes"],
                          sum(file.stat().st_size for file in SHARDED) + len("# a model"))
         self.assertEqual(shown["builtin"]["place"], "built in")
-        # One shard goes; its name stays.
+        # The blob of one shard is removed; its link stays.
         weights = self.folder(self.sharded) / "snapshots" / self.sharded.resolve("main") / "model-00003-of-00006.safetensors"
         weights.resolve().unlink()
         shown = self.names()
@@ -123,7 +123,7 @@ class List(Models):
         self.assertIn("only read", self.run_it("rm", "tiny:1m", "--yes", code=4).err)
 
 
-    def test_takes_no_part_of_a_download_for_a_model(self):
+    def test_does_not_mistake_a_partial_download_for_a_model(self):
         whole = self.gguf.files()["tiny-Q8_0.gguf"].location.read_bytes()
         (self.home / "x.inferno.incomplete").write_bytes(whole)
         self.run_it("inspect", "x.inferno.incomplete", code=3)
@@ -136,7 +136,7 @@ class List(Models):
 
 
 class Rm(Models):
-    def test_frees_only_what_nobody_else_uses(self):
+    def test_frees_only_unshared_files(self):
         self.download()
         files = {**model_files(self.MEBIBYTES), "config.json": model_files(self.MEBIBYTES)["config.json"] + b"\n"}
         self.repo.commit(files)
@@ -166,7 +166,7 @@ class Rm(Models):
 
 
 class Verify(Models):
-    def test_finds_the_bad_file_and_the_same_download_repairs_it(self):
+    def test_finds_the_corrupt_file_and_a_download_repairs_it(self):
         self.download()
         self.download(model="org/tiny-GGUF")
         self.assertEqual(self.run_it("verify").out.count("right "), 2)
@@ -199,7 +199,7 @@ class Search(Models):
         self.assertRegex(table, r"(?m)^openai/gpt-oss-20b +safetensors +\d+ M +[\d.]+ kB +7.0 M +5 +open +(memory|GPU), ~?\d+ k$")
         self.assertNotIn("org/model", table)
 
-    def test_never_asks_when_offline(self):
+    def test_sends_no_request_when_offline(self):
         self.run_it("search", "x", code=5, **OFFLINE)
         self.assertEqual(self.hub.requests, [])
 
@@ -235,7 +235,7 @@ class Plan(Models):
         page = self.run_it("plan", "org/model", "--context", "512", "--device", "cpu").out
         self.assertRegex(page, r"(?s)weights .*cache .*context of 512 tokens.*fits +yes.*next:\ninferno download org/model\ninferno play org/model --context 512")
 
-    def test_never_asks_when_offline(self):
+    def test_sends_no_request_when_offline(self):
         self.run_it("plan", "org/model", code=3, **OFFLINE)
         self.assertEqual(self.hub.requests, [])
 
@@ -247,7 +247,7 @@ class Offer(Models):
             self.assertIn("next:  inferno download org/model\n", refused.err)
         self.assertEqual(self.hub.requests, [])
 
-    def test_yes_downloads_and_goes_on(self):
+    def test_yes_downloads_and_continues(self):
         self.run_it("generate", "Hi", "-m", "org/model", "--yes", *ONE_TOKEN)
         self.assert_whole()
         self.run_it("generate", "Hi", "-m", "org/tiny-GGUF:F16", "--yes", *ONE_TOKEN)

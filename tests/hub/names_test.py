@@ -1,4 +1,4 @@
-"""D14: names that a hub should not have given: names_test.py INFERNO"""
+"""D14: hostile names from a hub: names_test.py INFERNO"""
 import json
 import os
 import pathlib
@@ -9,7 +9,7 @@ import trace
 from faults import Fault
 from scene import LLAMA, Scene, skip_unless
 
-# Each is a file's name in a model's listing. What must not happen is a write outside the model's own folders.
+# Each is a file name in a model's listing. None may cause a write outside the model's folders.
 ESCAPES = ["../evil.json", "../../evil.json", "../../../evil.json", "../../../../evil.json", "../" * 40 + "tmp/evil.json", "a/../../evil.json",
            "a/../../../../evil.json", "./../evil.json", "..", "../", "a/..", "a/../..", "/evil.json", "//evil.json", "/tmp/evil.json",
            "/etc/evil.json", "~/evil.json", "$HOME/evil.json", "..\\evil.json", "..\\..\\..\\evil.json", "a\\..\\..\\evil.json",
@@ -29,13 +29,13 @@ class Hostile(Scene):
         cls.good = {path.name: path for path in sorted(LLAMA.iterdir()) if not path.name.startswith("golden")}
 
     def listed_with(self, *names):
-        """A model that has these beside its own files; the listing as JSON by hand, because a name may be there twice."""
+        """A model with these extra files; the listing is hand-written JSON, because a name may occur twice."""
         repo = self.hub.add("org/model")
         repo.commit({**self.good, **{name: b'{"from": "a stranger"}' for name in names}})
         return repo
 
     def home_for(self, number):
-        """Deep, so that names that climb stay in reach of the test."""
+        """A deep path, so that names with ".." stay within the test's folder."""
         home = self.home / f"{number}/a/b/c/d"
         home.mkdir(parents=True)
         return home
@@ -49,7 +49,7 @@ class Hostile(Scene):
         allowed = [str(model), str(self.cache(home) / ".locks" / model.name), str(self.cache(home) / "CACHEDIR.TAG")]
         for call in trace.calls(seen):
             if not call.writes or call.name in ("write", "pwrite64", "writev", "close", "mmap", "fsync", "fdatasync", "ftruncate"):
-                continue  # what is written to was opened before
+                continue  # a write to a file that was opened before
             for path in call.paths:
                 path = re.sub(r"/\.[0-9a-f]{16}\.tmp$", "/CACHEDIR.TAG", path) if path.startswith(str(self.cache(home)) + "/.") else path
                 inside = any(path == one or path.startswith(one + "/") or path.startswith(one + ".") for one in allowed)
@@ -58,7 +58,7 @@ class Hostile(Scene):
                 self.assertTrue(inside or parents or tools or str(home) + "/hf" == path, f"{names!r}: {call}")
         self.assertNoStrangers(home, model)
         if result.code == 0:
-            # What it took is in its place, as the content that the listing names.
+            # Every accepted file is in its place, with the content in the listing.
             snapshot = model / "snapshots" / repo.resolve("main")
             for path in self.good:
                 self.assertTrue((snapshot / path).is_file())
@@ -68,11 +68,11 @@ class Hostile(Scene):
         for parent in "/", "/tmp", "/etc", "/host/share", home, home.parent, home.parent.parent:
             escaped = pathlib.Path(parent) / "evil.json"
             if os.path.lexists(escaped):
-                escaped.unlink()  # it would make every later run fail
+                escaped.unlink()  # otherwise every later run fails
                 self.fail(f"{names!r} is in {parent}")
 
     def assertNoStrangers(self, home, model):
-        """Below the cache there is nothing but what the specification names, and no link that leaves the model."""
+        """The cache contains only entries of the specification, and no link out of the model."""
         for folder, folders, files in os.walk(self.cache(home)):
             for name in [*folders, *files]:
                 path = pathlib.Path(folder) / name
@@ -96,13 +96,13 @@ class Hostile(Scene):
         self.assertGreaterEqual(len(codes), 60)
         print(f"\n{len(codes)} names: {codes.count(0)} contained, {len(codes) - codes.count(0)} refused", flush=True)
 
-    def test_escapes_are_refused_even_when_nobody_wants_the_file(self):
-        """The listing of such a hub is not to be believed, or the name is at least left out."""
+    def test_escapes_are_refused_even_if_the_file_is_not_needed(self):
+        """The whole listing is refused, or at least the name is skipped."""
         self.listed_with("../../../evil.json")
         self.run_it("download", "org/model", "--yes", code=(0, 4, 5))
         self.assertEqual(list(self.home.rglob("evil.json")), [])
 
-    def test_one_name_for_two_files_is_refused_or_one_of_them(self):
+    def test_a_repeated_name_is_refused_or_one_file_wins(self):
         repo = self.listed_with("twice.json")
 
         def twice(answer):
@@ -130,7 +130,7 @@ class Hostile(Scene):
                 self.run_it("download", "org/model", "--yes", "--include", "*", home=home, code=(0, 4, 5, 6))
                 self.assertEqual(list(outside.iterdir()), [])
 
-    def test_of_revisions_stay_below_refs(self):
+    def test_revisions_stay_below_refs(self):
         repo = self.listed_with()
         for name in ("../../../evil", "../main", "/evil", "a/../../../../evil", "..", "."):
             repo.branches[name] = repo.branches["main"]
@@ -141,17 +141,17 @@ class Hostile(Scene):
         self.run_it("download", "org/model", "--yes", "--revision", "feature/one")
         self.assertEqual((self.folder(repo) / "refs/feature/one").read_text(), repo.branches["main"])
 
-    def test_of_models_stay_in_the_cache(self):
+    def test_models_stay_in_the_cache(self):
         for name in ("../evil", "org/..", "../../evil/x", "org/a--b/../..", "./x", "org//x", "/etc/passwd-", "org/x/../../..", "a--b/c", "org/\x1b[2J"):
             with self.subTest(name):
                 result = self.run_it("download", name, "--yes", code=(2, 3, 5))
                 self.assertFalse([one for one in self.home.rglob("*") if "evil" in one.name or one.name.startswith("models--") and one.name != "models--org--model"], result)
 
-    def test_that_come_from_the_hub_in_answers_do_not_drive_the_terminal(self):
+    def test_names_in_responses_do_not_control_the_terminal(self):
         shown = "\x1b[31mred\x1b]0;title\x07\u202e"
         self.hub.add("org/" + shown, downloads=9, tags=[shown]).commit({"config.json": json.dumps({"architectures": [shown]}).encode()})
         self.addCleanup(self.hub.repos.pop, "org/" + shown)
-        result = self.run_it("search", "org/")  # rule U looks at what it prints
+        result = self.run_it("search", "org/")  # rule U checks the output
         self.assertNotIn("\u202e", result.out + result.err)
 
 

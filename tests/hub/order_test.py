@@ -1,4 +1,4 @@
-"""D15: what reaches the disk before what: order_test.py INFERNO"""
+"""D15: the order of writes, syncs and renames: order_test.py INFERNO"""
 import os
 
 import scene
@@ -21,14 +21,14 @@ class Durable(Scene):
         return next((at for at in range(after + 1, len(calls)) if calls[at].name in names and calls[at].file == str(file)), None)
 
     def renamed(self, calls, target):
-        """Where a file got its name, and what it was called before."""
+        """The rename that gave a file its name, and its previous name."""
         for at, call in enumerate(calls):
             if call.name in RENAMES and call.paths[-1] == str(target):
                 return at, call.paths[0]
         self.fail(f"{target} was never renamed into its place")
 
     def in_order(self, calls, target):
-        """write, fsync(file), rename, fsync(folder); the place of the last of these."""
+        """write, fsync(file), rename, fsync(folder); returns the position of the last one."""
         at, source = self.renamed(calls, target)
         wrote = self.last(calls, WRITES, source, at)
         synced = self.last(calls, SYNCS, source, at)
@@ -40,7 +40,7 @@ class Durable(Scene):
         return after
 
     @skip_unless(trace.is_allowed(), "strace may not watch programs here")
-    def test_every_file_is_on_disk_before_it_has_its_name(self):
+    def test_every_file_is_synced_before_it_is_renamed(self):
         shards = self.hub.add("org/shards")
         shards.commit({path.name: path for path in sorted(LLAMA.iterdir()) if not path.name.startswith("golden")})
         checked = 0

@@ -1,4 +1,4 @@
-"""D7, D16: where a hub sends its clients, and who it is: redirect_test.py INFERNO"""
+"""D7, D16: redirects and TLS: redirect_test.py INFERNO"""
 import pathlib
 import shutil
 import tempfile
@@ -11,12 +11,12 @@ from hub import Hub
 from scene import TOKEN, Scene, model_files
 from wire import Answer, Listener
 
-warnings.filterwarnings("ignore", category=DeprecationWarning)  # ssl's, of old versions of TLS
+warnings.filterwarnings("ignore", category=DeprecationWarning)  # ssl warns about old versions of TLS
 WEIGHTS = "model.safetensors"
 
 
 class Foreign:
-    """A server of somebody else, who would like to see a token."""
+    """An attacker's server that tries to obtain a token."""
 
     def __init__(self, address="127.0.0.1", location=None, tls=None):
         self.seen = []
@@ -27,7 +27,7 @@ class Foreign:
         return Answer(302, {"Location": self.location}) if self.location else Answer(200, {}, b"not what you asked for")
 
     def tokens(self):
-        # Anywhere at all: in a header, in the address.
+        # Anywhere: in a header or in the URL.
         return [one for one in self.seen if TOKEN in str(one.headers) + one.target]
 
 
@@ -67,7 +67,7 @@ class Redirected(Scene):
         hops += [Fault(path=f"/hop/{number}", location=f"{self.hub.cdn.url}/hop/{number + 1}") for number in range(21, 0, -1)]
         self.refused(*hops)
 
-    def test_a_few_times_is_as_it_should_be(self):
+    def test_a_few_times_works(self):
         """Relative, to the same host without its scheme, and on to the content network."""
         repo_path = f"/{self.MODEL}/resolve/"
         self.hub.faults[:] = [Fault(at="hub", path=repo_path, location="/one", times=1), Fault(at="hub", path="/one", location="//" + self.hub.url.split("//")[1] + "/two", times=1),
@@ -96,14 +96,14 @@ class Redirected(Scene):
             self.assertGreater(len(foreign.seen), 0)
             self.assertEqual(foreign.tokens(), [])
 
-    def test_away_and_back_again_the_token_has_nothing_to_do_there(self):
-        """A foreign host sends the client back: what it then asks the hub for was chosen by a stranger."""
+    def test_away_and_back_again_never_with_the_token(self):
+        """A foreign host redirects back to the hub: the attacker chose this request."""
         foreign = self.foreign(location=f"{self.hub.url}/api/whoami-v2")
         self.hub.faults.append(Fault(at="hub", path="/tree/", location=f"{foreign.listener.url}/x"))
         self.download(code=(0, 4, 5), HF_TOKEN=TOKEN, INFERNO_HUB_TIME_SCALE="0.01")
         self.assertEqual(foreign.tokens(), [])
 
-    def test_to_the_next_page_of_a_stranger(self):
+    def test_to_a_next_page_on_another_host(self):
         foreign = self.foreign()
 
         def elsewhere(answer):
@@ -113,7 +113,7 @@ class Redirected(Scene):
         self.download(code=(0, 4, 5), HF_TOKEN=TOKEN, INFERNO_HUB_TIME_SCALE="0.01")
         self.assertEqual(foreign.tokens(), [])
 
-    def test_to_what_is_no_web_server(self):
+    def test_to_other_schemes(self):
         secret = self.home / "secret"
         secret.write_text("of this machine")
         for location in (f"file://{secret}", "ftp://127.0.0.1/x", "gopher://127.0.0.1:1/x", "dict://127.0.0.1:1/x", "data:,x", "http://", "http://[", ""):
@@ -145,14 +145,14 @@ class Secured(Scene):
     def trusting(self, variable="SSL_CERT_FILE"):
         return {variable: self.certificates.authority, "HF_TOKEN": TOKEN}
 
-    def test_a_server_that_is_vouched_for_is_trusted(self):
+    def test_a_server_with_a_valid_certificate_is_trusted(self):
         for variable in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
             home = self.home / variable
             home.mkdir()
             self.download(home=home, **self.trusting(variable))
             self.assert_whole(home=home)
 
-    def test_others_are_refused(self):
+    def test_invalid_certificates_are_refused(self):
         make = self.certificates
         expired = ("20200101000000Z", "20210101000000Z")
         for name, context, word in (("expired", make.server("expired", dates=expired), "expired"),
@@ -166,11 +166,11 @@ class Secured(Scene):
                 self.assertLess(result.seconds, 2)
                 self.assertEqual(hub.requests, [], "nothing was asked of it")
 
-    def test_an_authority_nobody_named_is_refused(self):
+    def test_an_unknown_authority_is_refused(self):
         result = self.download(code=5, HF_TOKEN=TOKEN)
         self.assertRegex(result.err, "(?i)certificate")
 
-    def test_the_content_network_is_checked_as_well(self):
+    def test_the_content_network_is_checked_too(self):
         hub = self.served(tls=self.certificates.server("fine"), cdn_tls=self.certificates.self_signed("cdn"))
         self.download(code=5, HF_ENDPOINT=hub.url, **self.trusting())
         self.assertEqual(hub.cdn_requests, [])
@@ -187,7 +187,7 @@ class Secured(Scene):
             self.download(code=5, HF_ENDPOINT=hub.url, **self.trusting())
         self.assertEqual(plain.seen, [])
 
-    def test_http_is_for_this_machine_alone(self):
+    def test_http_is_for_this_machine_only(self):
         result = self.download(code=(2, 5), HF_ENDPOINT="http://192.0.2.1", HF_TOKEN=TOKEN)
         self.assertLess(result.seconds, 2, "it never tried")
         self.assertRegex(result.err, "https")

@@ -1,4 +1,4 @@
-"""Model repositories as a hub keeps them: commits of files, branches and tags, and what the hub's API says about each."""
+"""Model repositories of the test hub: commits of files, branches and tags, and their API responses."""
 import hashlib
 import json
 import os
@@ -28,7 +28,7 @@ class File:
         self.sha256, self.sha1 = sha256.hexdigest(), sha1.hexdigest()
         self.lfs = path.endswith(LFS_SUFFIXES) or self.size > LFS_BYTES
         self.xet = xet and self.lfs
-        # What git itself keeps of a file in LFS.
+        # The pointer that git stores for a file in LFS.
         pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{self.sha256}\nsize {self.size}\n".encode()
         self.pointer = pointer
         self.oid = git_blob_oid(pointer) if self.lfs else self.sha1
@@ -53,10 +53,10 @@ class Repo:
         self.private, self.gated, self.disabled, self.xet, self.renamed_to = private, gated, disabled, xet, renamed_to
         self.about = {"downloads": 0, "likes": 0, "tags": [], "trendingScore": 0, "createdAt": "2026-01-02T03:04:05.000Z", **about}
         self.commits, self.branches, self.tags, self.pulls = {}, {}, {}, {}
-        self.allowed = set()  # tokens that may read it, when private or gated
+        self.allowed = set()  # tokens with access, if private or gated
 
     def commit(self, files, branch="main", title="Upload"):
-        """files: {path: bytes, or the Path of a file}; the whole tree of the new commit. Its hash."""
+        """files: {path: bytes, or the Path of a file}, the whole tree of the new commit. Returns its hash."""
         tree = {}
         for path, content in files.items():
             if isinstance(content, (bytes, bytearray)):
@@ -73,7 +73,7 @@ class Repo:
         return sha
 
     def resolve(self, revision):
-        """The commit that a branch, a tag, a pull request or a commit names; None when there is none."""
+        """The commit that a branch, a tag, a pull request or a commit names; or None."""
         if revision in self.commits:
             return revision
         short = [sha for sha in self.commits if len(revision) >= 7 and sha.startswith(revision)]
@@ -85,7 +85,7 @@ class Repo:
         return self.commits[sha]["files"] if sha else {}
 
     def tree(self, sha, below, recursive, expand):
-        """Entries below a folder; None when there is no such folder."""
+        """Entries below a folder, or None if it does not exist."""
         commit, prefix, found, folders = self.commits[sha], f"{below}/" if below else "", [], {}
         for path, file in commit["files"].items():
             if not path.startswith(prefix):
@@ -113,7 +113,7 @@ class Repo:
                 "pullRequests": pulls}
 
     def info(self, sha, blobs=False):
-        """Everything that the API can tell about it."""
+        """All fields of the API."""
         commit = self.commits[sha] if sha else {"files": {}, "date": self.about["createdAt"]}
         files = commit["files"].values()
         siblings = []
@@ -133,7 +133,7 @@ class Repo:
 
     @staticmethod
     def read(files):
-        """What the hub reads out of the files: parameters of safetensors, the architecture in config.json."""
+        """What the hub derives from the files: safetensors parameters, the architecture in config.json."""
         found, parameters = {}, {}
         for file in files.values():
             if file.path.endswith(".safetensors"):

@@ -1,4 +1,4 @@
-"""What tests of downloads share: a hub with models on it, a home of its own for each test, and the program run there."""
+"""Shared by the download tests: a hub with models, a home folder per test, and running the program in it."""
 import contextlib
 import hashlib
 import json
@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 LLAMA = ROOT / "tests/data/models/llama"
 TOKEN = "hf_secretOfTheTests0123456789"
 MEBIBYTE = 1 << 20
-CONTROLS = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"  # what drives a terminal
+CONTROLS = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"  # control characters of a terminal
 PROGRAM = None  # set by main()
 
 
@@ -33,7 +33,7 @@ def main():
 
 
 def skip_unless(allowed, why):
-    """For a class or a test that the machine may forbid. Where every change is judged nothing may be left out."""
+    """For tests that a machine may not allow. In CI none may be skipped."""
     if not allowed and os.environ.get("CI"):
         raise RuntimeError(why)
     return unittest.skipUnless(allowed, why)
@@ -44,7 +44,7 @@ def noise(size, seed):
 
 
 def safetensors(mebibytes, seed=1):
-    """A random llama of about that size, as (config, weights); it loads and says nonsense."""
+    """A random llama of about that size, as (config, weights); it loads and generates nonsense."""
     config = json.loads((LLAMA / "config.json").read_text())
     hidden, layers = config["hidden_size"], config["num_hidden_layers"]
     wide = config["intermediate_size"] = max(32, mebibytes * MEBIBYTE // (layers * 3 * hidden * 2) // 32 * 32)
@@ -67,7 +67,7 @@ def safetensors(mebibytes, seed=1):
     text += b" " * (-len(text) % 8)
     weights = bytearray(at)
     weights[0::2] = noise(at // 2, seed)
-    # bf16 of either sign between 2^-7 and 2^-5: no NaN, and no overflow on the way.
+    # bf16 of either sign between 2^-7 and 2^-5: no NaN and no overflow.
     weights[1::2] = noise(at // 2, seed + 1).translate(bytes([0x3C, 0xBC] * 128))
     return json.dumps(config).encode(), struct.pack("<Q", len(text)) + text + bytes(weights)
 
@@ -89,7 +89,7 @@ class Result:
 class Scene(unittest.TestCase):
     MODEL = "org/model"
     MEBIBYTES = 64
-    PEAK = 400 * MEBIBYTE  # of memory, for any command
+    PEAK = 400 * MEBIBYTE  # peak memory of any command
     hub_options = {}
 
     @classmethod
@@ -123,7 +123,7 @@ class Scene(unittest.TestCase):
         return process
 
     def end(self, process, seconds=120):
-        """Waits; what it said and used. Longer than that is a failure, and so is a crash."""
+        """Waits for the program and returns its output and resource use. A timeout or a crash fails the test."""
         pieces = [b"", b""]
 
         def read(index, pipe):
@@ -149,10 +149,10 @@ class Scene(unittest.TestCase):
         return result
 
     def run_it(self, *arguments, code=0, seconds=120, **more):
-        """Rule U for every run: an exit code of the table, an error that says what, no secret, a bounded memory."""
+        """Rule U for every run: a documented exit code, a useful error message, no secret, bounded memory."""
         result = self.end(self.start(*arguments, **more), seconds)
         self.check(result, code)
-        if arguments[0] != "generate":  # what a model writes into a pipe is its own
+        if arguments[0] != "generate":  # a model may write anything into a pipe
             self.assertNotRegex(result.out, CONTROLS, str(result))
         return result
 
@@ -177,7 +177,7 @@ class Scene(unittest.TestCase):
         return self.cache(home) / ("models--" + (repo or self.repo).id.replace("/", "--"))
 
     def assert_whole(self, repo=None, revision="main", home=None, only=None):
-        """Every file is there, is what the hub has, and stands in the cache as its specification says."""
+        """Every file is present, has the content of the hub, and is stored as the cache specification says."""
         repo = repo or self.repo
         folder, sha = self.folder(repo, home), repo.resolve(revision)
         self.assertEqual((folder / "refs" / revision).read_text(), sha)
@@ -194,7 +194,7 @@ class Scene(unittest.TestCase):
             self.assertEqual(os.readlink(link), "../" * (2 + path.count("/")) + f"blobs/{file.etag}")
 
     def assert_honest(self, repo=None, home=None):
-        """What is shown as complete is; what is not cannot be loaded."""
+        """A model listed as complete is complete; any other cannot be loaded."""
         repo = repo or self.repo
         if self.state(repo, home) == "complete":
             self.assert_files(repo, repo.resolve("main"), home)
@@ -202,7 +202,7 @@ class Scene(unittest.TestCase):
             self.assert_not_whole(repo, home)
 
     def assert_not_whole(self, repo=None, home=None):
-        """Nothing shows or loads it as complete."""
+        """It is neither listed as complete nor loaded."""
         repo = repo or self.repo
         self.assertNotEqual(self.state(repo, home), "complete")
         loaded = self.run_it("generate", "Hi", "-m", repo.id, "-n", "1", "--device", "cpu", home=home, HF_HUB_OFFLINE="1",
@@ -219,12 +219,12 @@ class Scene(unittest.TestCase):
         return json.loads(self.run_it("list", "--json", home=home, **more).out)
 
     def state(self, repo=None, home=None):
-        """complete or partial, as `inferno list` says; None when it does not show it."""
+        """complete or partial, from `inferno list`; None if it is not listed."""
         return next(("complete" if one["complete"] else "partial" for one in self.listed(home) if one["name"] == (repo or self.repo).id), None)
 
     def bytes_on_disk(self, repo=None, home=None, revision="main"):
-        """Bytes of the repository's content that are in its blobs, whole or partial: compared page by page, so that neither
-        holes nor space that was only set aside count."""
+        """Bytes of the repository's content in complete and partial blobs: compared page by page, so that neither holes
+        nor preallocated space count."""
         total, blobs = 0, self.folder(repo, home) / "blobs"
         names = os.listdir(blobs) if blobs.exists() else []
         for file in (repo or self.repo).files(revision).values():
@@ -234,13 +234,13 @@ class Scene(unittest.TestCase):
 
     @contextlib.contextmanager
     def signalled(self, process, number, after):
-        """Sends the signal once so many bytes of content went out."""
+        """Sends the signal once this many bytes of content were sent."""
         self.hub.watch.after(after, lambda: os.kill(process.pid, number))
         yield
 
 
 def peak_memory(process):
-    # Not what wait4 says, which counts the memory of whoever started it.
+    # wait4 would include the memory of the parent process.
     try:
         with open(f"/proc/{process}/status") as lines:
             return next((int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM")), 0)

@@ -1,4 +1,4 @@
-"""D17: Ctrl-C, SIGTERM and readers that are gone, in the middle of a body: signal_test.py INFERNO"""
+"""D17: Ctrl-C, SIGTERM and closed pipes during a download: signal_test.py INFERNO"""
 import os
 import pathlib
 import random
@@ -32,7 +32,7 @@ class Interrupted(Scene):
         self.assert_whole(home=home)
         self.assertGreaterEqual(self.total - self.hub.body_bytes(), 0.95 * held)
 
-    def test_by_a_signal_it_ends_at_once_and_goes_on_later(self):
+    def test_by_a_signal_it_ends_at_once_and_resumes_later(self):
         chance = random.Random(17)
         for trial in range(24):
             home = self.fresh(trial)
@@ -64,7 +64,7 @@ class Interrupted(Scene):
             self.check(self.end(process), 130)
             self.assertLess(time.monotonic() - begin, 1)
 
-    def test_when_nobody_reads_what_it_says_any_more_it_goes_on_later(self):
+    def test_by_a_closed_pipe_it_resumes_later(self):
         for trial in range(6):
             home = self.fresh(trial)
             reader, writer = os.pipe()
@@ -73,12 +73,12 @@ class Interrupted(Scene):
             process = self.start("download", self.MODEL, "--yes", home=home, **streams)
             os.close(writer)
             result = self.end(process)
-            self.assertIn(result.code, (0, 6), str(result))  # no signal killed it
+            self.assertIn(result.code, (0, 6), str(result))  # not killed by a signal
             self.assertGreater(self.bytes_on_disk(home=home), 0)
             self.goes_on(home)
             scene.shutil.rmtree(home)
 
-    def test_by_the_key_on_a_terminal(self):
+    def test_by_ctrl_c_on_a_terminal(self):
         home = self.fresh("terminal")
         self.hub.faults.append(Fault(rate=30e6))
         terminal = Terminal([scene.PROGRAM, "download", self.MODEL], self.environment(home, TERM="xterm"))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How fast a download of one large file is, beside curl on the same machine in the same minutes: speed.py INFERNO [GIGABYTES [ROUNDS]]
+"""The speed of downloading one large file, compared with curl on the same machine: speed.py INFERNO [GIGABYTES [ROUNDS]]
 
 Both fetch over loopback into a folder in memory; curl checks nothing, inferno hashes every byte. The hub is a process of its own.
 """

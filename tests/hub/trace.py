@@ -1,4 +1,4 @@
-"""What a program did to files, from strace: calls in the order in which they ended."""
+"""File system calls of a program, from strace, in the order of their completion."""
 import os
 import re
 import subprocess
@@ -14,12 +14,12 @@ QUOTED = re.compile(r'"((?:\\.|[^"\\])*)"')
 
 
 def is_allowed():
-    """Whether this machine lets a program be watched."""
+    """Whether strace works on this machine."""
     return subprocess.run(["strace", "-o", os.devnull, "true"], capture_output=True).returncode == 0
 
 
 def wrapper(file, calls=CALLS, *more):
-    # -y names the file behind each descriptor, -s 0 leaves the content out.
+    # -y prints the file of each descriptor, -s 0 omits the content.
     return ("strace", "-f", "-y", "-qq", "-s", "0" if "write" in calls and not more else "4096", "-o", str(file), "-e", f"trace={calls}",
             "-e", "signal=none", *more)
 
@@ -30,13 +30,13 @@ class Call:
 
     @property
     def file(self):
-        """The file behind the first descriptor."""
+        """The file of the first descriptor."""
         found = DESCRIPTOR.match(self.arguments)
         return found and unescaped(found["path"])
 
     @property
     def paths(self):
-        """Names given to the call, each with its folder."""
+        """The path arguments of the call, each with its folder."""
         found, folder = [], None
         for part in re.finditer(r'(?:\d+|AT_FDCWD)<(?P<folder>(?:\\.|[^>\\])*)>|"(?P<name>(?:\\.|[^"\\])*)"', self.arguments):
             if part["name"] is None:
@@ -44,12 +44,12 @@ class Call:
             else:
                 found.append(os.path.normpath(os.path.join(folder or "/", unescaped(part["name"]))))
                 folder = None
-        # The first name of a link is only text in it.
+        # The first path of a symlink call is only text.
         return found[1:] if self.name in ("symlink", "symlinkat") else found
 
     @property
     def writes(self):
-        """Whether it changes something in the file system."""
+        """Whether the call changes the file system."""
         if self.name in ("open", "openat"):
             return bool(re.search(r"O_WRONLY|O_RDWR|O_CREAT|O_TRUNC", self.arguments))
         if self.name == "mmap":
@@ -66,7 +66,7 @@ def unescaped(text):
 
 
 def calls(file):
-    """Every call that did not fail."""
+    """Every successful call."""
     found, begun = [], {}
     with open(file, encoding="utf-8", errors="surrogateescape") as lines:
         text = lines.read()

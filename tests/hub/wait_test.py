@@ -1,4 +1,4 @@
-"""D4, D11: servers that ask to wait, and servers that say nothing any more: wait_test.py INFERNO"""
+"""D4, D11: servers that ask for a wait, and servers that stop sending: wait_test.py INFERNO"""
 import concurrent.futures
 import email.utils
 import time
@@ -7,11 +7,11 @@ import scene
 from faults import Fault
 from scene import MEBIBYTE, Scene, noise
 
-WAITS = (("2", 2), ("date", 1), (None, 0.75), ("86400", None), ("-1", 0.75), ("soon", 0.75))  # Retry-After, and the least seconds
+WAITS = (("2", 2), ("date", 1), (None, 0.75), ("86400", None), ("-1", 0.75), ("soon", 0.75))  # Retry-After, and the minimum wait in seconds
 
 
 class ToldToWait(Scene):
-    """D4: each case has a small model of its own, because most of its time is spent asleep, beside the others."""
+    """D4: each case has its own small model, so that the waits of all cases overlap."""
 
     @classmethod
     def fill(cls):
@@ -43,7 +43,7 @@ class ToldToWait(Scene):
         self.assertGreaterEqual(clocks[-1], until, "it came back before the date")
         return result, times, home
 
-    def test_never_comes_back_earlier(self):
+    def test_never_retries_earlier(self):
         with concurrent.futures.ThreadPoolExecutor(12) as crowd:
             outcomes = list(crowd.map(self.attempted, self.cases))
         for (repo, at, _, status, value, asked), (result, times, home) in zip(self.cases, outcomes):
@@ -59,8 +59,8 @@ class ToldToWait(Scene):
                 self.assertLess(pause, 5)
                 self.assert_whole(repo, home=home)
 
-    def test_gives_up_after_eight_tries_and_waits_longer_each_time(self):
-        """At a hundredth of the time: 1, 2, 4, 8, 16, 32, 32 seconds, a quarter more or less."""
+    def test_gives_up_after_eight_attempts_with_growing_waits(self):
+        """At a hundredth of the time: 1, 2, 4, 8, 16, 32, 32 seconds, with a jitter of 25 %."""
         repo = self.cases[0][0]
         self.hub.faults.append(Fault(at="hub", path=f"/{repo.id}", status=503))
         result = self.run_it("download", repo.id, "--yes", code=5, INFERNO_HUB_TIME_SCALE="0.01")
@@ -73,7 +73,7 @@ class ToldToWait(Scene):
             self.assertGreaterEqual(after - before, 0.74 * wanted, f"wait {number + 1}")
             self.assertLess(after - before, 1.26 * wanted + 0.5, f"wait {number + 1}")
 
-    def test_heeds_the_hubs_own_header_for_its_limits(self):
+    def test_respects_the_ratelimit_header(self):
         repo = self.cases[0][0]
         limits = {"RateLimit": '"api";r=0;t=2', "RateLimit-Policy": '"fixed window";"api";q=500;w=300'}
         self.hub.faults.append(Fault(at="hub", status=429, headers=limits, times=1))
@@ -90,7 +90,7 @@ class Silent(Scene):
         super().setUp()
         self.total = sum(file.size for file in self.repo.files().values())
 
-    def test_bodies_are_cut_and_taken_up_again(self):
+    def test_bodies_are_cut_off_and_resumed(self):
         for after in (0, 100_000, 5 * MEBIBYTE):
             self.hub.forget()
             home = self.home / str(after)
@@ -102,19 +102,19 @@ class Silent(Scene):
             self.assert_whole(home=home)
             self.assertLess(self.hub.body_bytes(), 1.05 * self.total)
 
-    def test_hubs_are_asked_again(self):
+    def test_hubs_are_retried(self):
         self.hub.faults.append(Fault(at="hub", path="/tree/", stall=(0, 20), times=1))
         self.download(seconds=15, **self.SCALE)
         self.assert_whole()
 
-    def test_for_good_are_an_error(self):
+    def test_forever_is_an_error(self):
         self.hub.faults.append(Fault(stall=(0, 60)))
         result = self.download(seconds=30, code=5, **self.SCALE)
         self.assertIn("model.safetensors", result.err)
         self.assert_not_whole()
 
     def test_drips_count_as_silence(self):
-        self.hub.faults.append(Fault(rate=50, times=1))  # a byte each time
+        self.hub.faults.append(Fault(rate=50, times=1))  # one byte at a time
         result = self.download(seconds=25, **self.SCALE)
         self.assertGreater(result.seconds, 1.1)
         self.assert_whole()

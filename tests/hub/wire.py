@@ -1,5 +1,5 @@
-"""HTTP/1.1 on a socket, a thread for each connection, with every byte in the caller's hands: a server that can also lie, stall
-and break off, which the server of Python's library cannot. Only what tests of a download need."""
+"""HTTP/1.1 on a socket, one thread per connection, with control over every byte: a server that can also send wrong data,
+stall and drop connections, unlike Python's own. It has only what download tests need."""
 import json
 import os
 import socket
@@ -23,15 +23,15 @@ class Request:
         self.query = urllib.parse.parse_qs(self.raw_query, keep_blank_values=True)
         self.time, self.clock = time.monotonic(), time.time()
         self.status = None
-        self.sent = 0     # bytes of the answer's body
-        self.content = 0  # of them, bytes of files
+        self.sent = 0     # bytes of the response body
+        self.content = 0  # bytes of files among those sent
 
     def one(self, name, default=None):
         return self.query.get(name, [default])[0]
 
 
 class Answer:
-    """status and headers; the body is bytes, or a file's path and the part of it that is asked for."""
+    """Status and headers; the body is bytes, or a file path with a range."""
 
     def __init__(self, status=200, headers=(), body=b"", file=None, begin=0, length=None):
         self.status, self.headers, self.body, self.file = status, dict(headers), body, file
@@ -45,11 +45,11 @@ def json_answer(value, status=200, headers=()):
 
 
 class BrokenOff(Exception):
-    """Ends the connection without another byte."""
+    """Closes the connection at once."""
 
 
 class Listener:
-    """Takes connections on a free port of an address and answers with handle(request) -> Answer."""
+    """Accepts connections on a free port and responds with handle(request) -> Answer."""
 
     def __init__(self, name, handle, address="127.0.0.1", tls=None, log=None):
         self.name, self.handle, self.tls = name, handle, tls
@@ -103,7 +103,7 @@ class Listener:
         head, _, body = data.partition(b"\r\n\r\n")
         first, *lines = head.decode("latin-1").split("\r\n")
         method, target, _ = first.split(" ", 2)
-        if target.startswith("http"):  # asked as a proxy
+        if target.startswith("http"):  # a request to a proxy
             parts = urllib.parse.urlsplit(target)
             target = parts.path + ("?" + parts.query if parts.query else "")
         headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
@@ -141,7 +141,7 @@ class Listener:
 
 
 class Body:
-    """Sends the body of one answer: whole files by sendfile, faster than anyone can hash; with trouble, what that says."""
+    """Sends the body of one response: whole files with sendfile, which is faster than hashing; with a fault, altered."""
 
     def __init__(self, connection, request, answer, trouble):
         self.connection, self.request, self.answer, self.trouble = connection, request, answer, trouble
@@ -165,7 +165,7 @@ class Body:
                 step = self.watch.step(step)
             done = os.sendfile(self.connection.fileno(), file.fileno(), at, step)
             if done == 0:
-                raise BrokenOff  # the file is shorter than it was
+                raise BrokenOff  # the file has become shorter
             at += done
             self.count(done)
 
