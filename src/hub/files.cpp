@@ -9,12 +9,11 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <random>
-#include <sstream>
 #include <utility>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace inferno::hub {
 namespace {
@@ -34,11 +33,7 @@ std::string advice_for(int error) {
 }
 
 bool has_content(const fs::path& path, std::string_view text) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return false;
-  std::ostringstream content;
-  content << in.rdbuf();
-  return content.view() == text;
+  return read_start(path, text.size() + 1) == text;
 }
 
 void write_all(int descriptor, std::string_view text, const fs::path& path) {

@@ -2,8 +2,8 @@
 #include <set>
 
 #include "fuzz/guard.h"
-#include "hub/cache/stored_model.h"
-#include "hub/cache/tree_file.h"
+#include "hub/cache/scan.h"
+#include "hub/names/hub_file.h"
 #include "hub/names/safe_path.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

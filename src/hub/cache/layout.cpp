@@ -34,14 +34,6 @@ std::string_view checked_commit(std::string_view commit) {
 
 }  // namespace
 
-bool is_commit(std::string_view text) {
-  return is_hex(text, 40);
-}
-
-bool is_etag(std::string_view text) {
-  return is_hex(text, 40) || is_hex(text, 64);
-}
-
 std::optional<std::string> id_of_folder(std::string_view folder_name) {
   if (!folder_name.starts_with(prefix)) return std::nullopt;
   std::string id(folder_name.substr(prefix.size()));

@@ -65,7 +65,4 @@ class CacheLayout {
 // "org/name" of "models--org--name"; nullopt for other folders.
 std::optional<std::string> id_of_folder(std::string_view folder_name);
 
-bool is_commit(std::string_view text);  // 40 hex digits
-bool is_etag(std::string_view text);    // 40 or 64 hex digits
-
 }  // namespace inferno::hub

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "hub/cache/stored_model.h"
+#include "hub/cache/scan.h"
 #include "hub/names/safe_path.h"
 
 namespace inferno::hub {

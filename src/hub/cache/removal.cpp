@@ -8,8 +8,9 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "hub/cache/tree_file.h"
 #include "hub/files.h"
+#include "hub/names/hub_file.h"
+#include "hub/names/safe_path.h"
 
 namespace inferno::hub {
 namespace {

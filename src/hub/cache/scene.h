@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "hub/cache/layout.h"
-#include "hub/cache/tree_file.h"
+#include "hub/names/hub_file.h"
 
 namespace inferno::hub {
 

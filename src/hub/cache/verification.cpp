@@ -3,8 +3,8 @@
 #include <map>
 #include <system_error>
 
-#include "hub/cache/tree_file.h"
 #include "hub/digest.h"
+#include "hub/names/hub_file.h"
 #include "hub/names/safe_path.h"
 
 namespace inferno::hub {

@@ -18,9 +18,9 @@
 #include "base/error.h"
 #include "base/sizes.h"
 #include "hub/cache/layout.h"
-#include "hub/cache/tree_file.h"
 #include "hub/digest.h"
 #include "hub/files.h"
+#include "hub/names/hub_file.h"
 #include "hub/names/safe_path.h"
 
 namespace inferno::hub {

@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "hub/cache/stored_model.h"
+#include "hub/cache/scan.h"
 #include "hub/digest.h"
 #include "hub/http/scene.h"
 

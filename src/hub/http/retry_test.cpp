@@ -1,4 +1,4 @@
-#include "hub/http/retry.h"
+#include "hub/http/http.h"
 
 #include <gtest/gtest.h>
 

@@ -100,4 +100,12 @@ bool is_hex(std::string_view text, std::size_t length) {
   return text.size() == length && std::all_of(text.begin(), text.end(), is_digit);
 }
 
+bool is_commit(std::string_view text) {
+  return is_hex(text, 40);
+}
+
+bool is_etag(std::string_view text) {
+  return is_hex(text, 40) || is_hex(text, 64);
+}
+
 }  // namespace inferno::hub

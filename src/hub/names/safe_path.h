@@ -24,5 +24,7 @@ void make_folders_beneath(const std::filesystem::path& root, const std::filesyst
 bool stays_beneath(const std::filesystem::path& root, const std::filesystem::path& relative);
 
 bool is_hex(std::string_view text, std::size_t length);  // in lower case, as hubs write it
+bool is_commit(std::string_view text);                   // 40 hex digits
+bool is_etag(std::string_view text);                     // 40 or 64 hex digits
 
 }  // namespace inferno::hub

@@ -1,10 +1,10 @@
-#include "hub/cache/tree_file.h"
+#include "hub/names/hub_file.h"
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
-#include "hub/cache/layout.h"
+#include "base/file.h"
+#include "hub/names/safe_path.h"
 
 namespace inferno::hub {
 namespace {
@@ -12,17 +12,7 @@ namespace {
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
-constexpr std::uintmax_t max_tree = std::uintmax_t{64} << 20;
-
-std::optional<std::string> small_file(const fs::path& file) {
-  std::error_code problem;
-  const std::uintmax_t size = fs::file_size(file, problem);
-  if (problem || size > max_tree) return std::nullopt;
-  std::ifstream in(file, std::ios::binary);
-  std::string text(static_cast<std::size_t>(size), '\0');
-  if (!in.read(text.data(), static_cast<std::streamsize>(size))) return std::nullopt;
-  return text;
-}
+constexpr std::uintmax_t max_tree_bytes = std::uintmax_t{64} << 20;
 
 std::string hash_at(const Json& entry, const char* key) {
   const auto found = entry.find(key);
@@ -46,7 +36,10 @@ std::optional<HubFile> file_of(const std::string& path, const Json& entry) {
 }  // namespace
 
 std::optional<std::vector<HubFile>> read_tree(const fs::path& file) {
-  const auto text = small_file(file);
+  std::error_code problem;
+  const std::uintmax_t size = fs::file_size(file, problem);
+  if (problem || size > max_tree_bytes) return std::nullopt;
+  const auto text = read_start(file, static_cast<std::size_t>(size));
   return text ? parse_tree(*text) : std::nullopt;
 }
 

@@ -1,4 +1,4 @@
-#include "hub/cache/tree_file.h"
+#include "hub/names/hub_file.h"
 
 #include <gtest/gtest.h>
 
