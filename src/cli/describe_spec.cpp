@@ -6,9 +6,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "model/kv_cache.h"
-#include "spec/window_groups.h"
-
 namespace inferno {
 namespace {
 
@@ -179,27 +176,17 @@ Json describe_spec(const ModelSpec& spec) {
   return out;
 }
 
-Json describe_memory(const Checkpoint& checkpoint, const ModelSpec& spec) {
-  std::uint64_t weights = 0;
-  for (const std::string& tensor_name : checkpoint.names()) {
-    if (const auto tensor = checkpoint.find(tensor_name)) weights += tensor->bytes;
-  }
-  // The CPU keeps activations and cache in f32.
-  const DecoderLimits limits = {.max_tokens = 512, .max_logit_rows = 1, .context = spec.context};
+Json describe_memory(const Footprint& footprint) {
   Json cache = Json::array();
-  std::uint64_t full = 0;
-  for (const int window : window_groups(spec)) {
-    const std::size_t per_token = cache_bytes_per_token(spec, window, DType::f32);
-    const int tokens = window == 0 ? spec.context : std::min(window, spec.context);
-    full += per_token * static_cast<std::uint64_t>(tokens);
-    cache.push_back({{"window", window}, {"bytes_per_token", per_token}, {"max_tokens", tokens}});
+  for (const auto& [window, token_bytes] : footprint.windows) {
+    const int tokens = window == 0 ? footprint.context : std::min(window, footprint.context);
+    cache.push_back({{"window", window}, {"bytes_per_token", token_bytes}, {"max_tokens", tokens}});
   }
-  const std::size_t workspace = workspace_bytes(spec, limits, DType::f32);
-  return {{"weights", weights},
+  return {{"weights", footprint.weights.bytes},
           {"cache", cache},
-          {"cache_at_full_context", full},
-          {"workspace", workspace},
-          {"total_at_full_context", weights + full + workspace}};
+          {"cache_at_full_context", footprint.cache},
+          {"workspace", footprint.workspace},
+          {"total_at_full_context", footprint.total()}};
 }
 
 }  // namespace inferno

@@ -17,6 +17,6 @@ Json describe_tensors(const Checkpoint& checkpoint);
 Json describe_spec(const ModelSpec& spec);
 
 // Bytes: weights, cache for each token and for the whole context, workspace.
-Json describe_memory(const Checkpoint& checkpoint, const ModelSpec& spec);
+Json describe_memory(const Footprint& footprint);
 
 }  // namespace inferno

@@ -62,7 +62,7 @@ std::vector<std::string> conversion_lines(const std::vector<Conversion>& convers
 }
 
 void print_load_report(const LoadReport& report, double seconds) {
-  const double gigabytes = static_cast<double>(report.weight_bytes) / 1e9;
+  const double gigabytes = static_cast<double>(report.weights.bytes) / 1e9;
   fmt::print(stderr, "loaded {:.2f} GB in {:.2f} s, {:.2f} GB/s\n", gigabytes, seconds, gigabytes / seconds);
   for (const std::string& line : conversion_lines(report.conversions)) {
     fmt::print(stderr, "converted: {}\n", printable(line));

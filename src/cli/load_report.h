@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "model/weights.h"
+#include "model/load.h"
 
 namespace inferno {
 

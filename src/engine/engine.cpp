@@ -44,8 +44,12 @@ struct Engine::Impl {
       : backend(std::move(a_backend)),
         decoder(std::move(a_decoder)),
         options(checked(wanted, *backend, decoder->limits())),
-        plan(plan_cache(decoder->spec(), backend->cache_type(), options, decoder->limits().context,
-                        backend->info().free_bytes)),
+        plan(plan_cache(decoder->spec(), backend->cache_type(),
+                        {.sequences = options.max_sequences,
+                         .step_tokens = options.max_step_tokens,
+                         .block_size = options.block_size,
+                         .max_bytes = options.cache_bytes},
+                        decoder->limits().context, backend->info().free_bytes)),
         loop(*backend, *decoder, options, plan, pending),
         snapshot(loop.stats()),
         thread([this] { run(); }) {}
@@ -72,7 +76,7 @@ struct Engine::Impl {
     }
   }
 
-  // Nothing is accepted behind this; what was is told.
+  // No new requests after this point; waiting and running ones get a Failed event.
   void stop(const std::string& message) {
     mailbox.close();
     for (Submission& submission : mailbox.drain()) {

@@ -8,12 +8,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/cache_plan.h"
 #include "engine/engine_options.h"
 #include "engine/sampler.h"
 #include "engine/scheduler.h"
 #include "engine/token_stream.h"
 #include "model/decoder.h"
+#include "model/footprint.h"
 #include "model/kv_cache.h"
 #include "model/step.h"
 

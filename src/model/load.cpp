@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "model/check_spec.h"
-#include "model/memory_plan.h"
 #include "model/rope.h"
 
 namespace inferno {
@@ -41,27 +40,24 @@ ModelPlan describe_model(const Checkpoint& checkpoint) {
 
 LoadedModel load_model(const Checkpoint& checkpoint, Backend& backend, DecoderLimits limits) {
   ModelPlan plan = describe_model(checkpoint);
-  if (limits.context == 0) limits.context = plan.spec.context;
-  if (limits.context > plan.spec.context) {
-    fail(ErrorKind::invalid_request,
-         fmt::format("a context of {} tokens is longer than the {} this model was made for", limits.context,
-                     plan.spec.context));
-  }
-  refuse_what_cannot_fit(plan_memory(plan.spec, checkpoint, limits, backend), checkpoint.config().origin(),
-                         backend.info());
   const TensorPlan tensors = plan_weights(plan.spec, *plan.architecture, checkpoint, backend);
+  const Footprint footprint = model_footprint(plan.spec, tensors, device_memory(backend), limits);
+  require_fit(footprint, checkpoint.config().origin(), backend.info());
+  limits.context = footprint.context;
   BoundModel bound = bind(plan.spec, tensors, backend);
-  bound.report.notes = std::move(plan.notes);
+  LoadReport report = {.weights = footprint.weights,
+                       .notes = std::move(plan.notes),
+                       .conversions = std::move(bound.conversions)};
   if (const auto* rope = std::get_if<Rope>(&plan.spec.positions)) {
     if (const auto* scaling = std::get_if<LongRopeScaling>(&rope->scaling)) {
-      bound.report.notes.push_back(
+      report.notes.push_back(
           fmt::format("LongRoPE: {} factors, because the context is {} and the original one {}",
                       uses_long_factors(*scaling, limits.context) ? "long" : "short", limits.context,
                       scaling->original_context));
     }
   }
   return {std::make_unique<Decoder>(std::move(plan.spec), std::move(bound.weights), backend, limits),
-          std::move(bound.report)};
+          std::move(report)};
 }
 
 }  // namespace inferno

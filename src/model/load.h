@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/decoder.h"
+#include "model/footprint.h"
 
 namespace inferno {
 
@@ -20,13 +21,19 @@ struct ModelPlan {
 // Error{corrupt} for a config that contradicts itself.
 ModelPlan describe_model(const Checkpoint& checkpoint);
 
+struct LoadReport {
+  WeightFootprint weights;
+  std::vector<std::string> notes;  // choices made while loading, one sentence each
+  std::vector<Conversion> conversions;
+};
+
 struct LoadedModel {
   std::unique_ptr<Decoder> decoder;
   LoadReport report;
 };
 
-// `limits.context` 0 means the model's own. Error{invalid_request} when it is longer than the model was made
-// for, Error{io} with the plan and what would fit when the device has too little memory.
+// `limits.context` 0 means the model's own. Error{invalid_request} if it is longer than the model was made
+// for, Error{io} with the footprint and what would fit if the device has too little memory.
 LoadedModel load_model(const Checkpoint& checkpoint, Backend& backend, DecoderLimits limits);
 
 }  // namespace inferno

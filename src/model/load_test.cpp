@@ -51,7 +51,7 @@ TEST(Load, AcceptsATinyLlama) {
   const EditedCheckpoint checkpoint;
   const LoadedModel model = load(checkpoint, *backend);
   EXPECT_EQ(model.decoder->spec().blocks.size(), 2u);
-  EXPECT_GT(model.report.parameters, 0u);
+  EXPECT_GT(model.report.weights.parameters, 0u);
 }
 
 TEST(Load, ListsWhatIsConvertedAndWhy) {
@@ -74,15 +74,15 @@ TEST(Load, ListsWhatIsConvertedAndWhy) {
 }
 
 TEST(Load, CountsTheBytesThatAStepReads) {
-  LoadReport report;
-  report.token_bytes = 1000;
-  EXPECT_EQ(report.step_bytes(8), 1000.0);
+  WeightFootprint weights;
+  weights.token_bytes = 1000;
+  EXPECT_EQ(weights.step_bytes(8), 1000.0);
   // 400 bytes of everything else, and a quarter of 2,400 bytes of experts for each token.
-  report.expert_bytes = 2400;
-  report.chosen_share = 0.25;
-  EXPECT_DOUBLE_EQ(report.step_bytes(1), 1000.0);
-  EXPECT_DOUBLE_EQ(report.step_bytes(2), 400.0 + 2400.0 * (1.0 - 0.75 * 0.75));
-  EXPECT_NEAR(report.step_bytes(1000), 2800.0, 1e-6);
+  weights.expert_bytes = 2400;
+  weights.active_share = 0.25;
+  EXPECT_DOUBLE_EQ(weights.step_bytes(1), 1000.0);
+  EXPECT_DOUBLE_EQ(weights.step_bytes(2), 400.0 + 2400.0 * (1.0 - 0.75 * 0.75));
+  EXPECT_NEAR(weights.step_bytes(1000), 2800.0, 1e-6);
 }
 
 TEST(Load, ReadsAPartInPiecesAsItReadsItWhole) {

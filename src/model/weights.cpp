@@ -1,12 +1,8 @@
 #include "model/weights.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <numeric>
 
 #include "base/error.h"
 #include "model/tensor_plan.h"
@@ -37,8 +33,8 @@ void check_unchanged(const TensorPlan& plan) {
   }
 }
 
-// Takes planned slots one by one, in the order of slot_requests(): vectors are read at once, matrices
-// together at the end.
+// Takes planned slots one by one, in the order of slot_requests(). Vectors are read at once; matrices are
+// loaded together at the end.
 class Binder {
  public:
   Binder(const ModelSpec& spec, const TensorPlan& plan, Backend& backend, BoundModel& out)
@@ -48,7 +44,7 @@ class Binder {
     ModelWeights& weights = out_.weights;
     std::size_t parts = 0;
     for (const PlannedSlot& slot : slots_) parts += slot.parts.size();
-    weights.packed.reserve(parts);  // they are pointed to from now on
+    weights.packed.reserve(parts);  // so that pointers into it stay valid
     weights.embedding = table(Slot::embedding);
     if (std::holds_alternative<LearnedPositions>(spec_.positions)) weights.positions = table(Slot::positions);
     for (const BlockSpec& block : spec_.blocks) {
@@ -59,7 +55,6 @@ class Binder {
     weights.final_norm = norm(Slot::final_norm, spec_.logit_scale);
     if (spec_.tied_head) {
       weights.head.parts = {weights.embedding};
-      out_.report.token_bytes += table_bytes_;
     } else {
       weights.head = linear(Slot::head);
     }
@@ -99,45 +94,23 @@ class Binder {
     return slot;
   }
 
+  // The weight is loaded once all sources are known.
   const Weight* pack(const PlannedPart& part, int cols) {
-    const WeightSource& source = sources_.emplace_back(source_of(part, cols));
-    last_bytes_ = source.bytes();
-    out_.report.parameters +=
-        static_cast<std::uint64_t>(source.all_rows()) * static_cast<std::uint64_t>(source.cols);
-    out_.report.weight_bytes += last_bytes_;
-    return &out_.weights.packed.emplace_back();  // loaded when all of them are known
+    sources_.push_back(source_of(part, cols));
+    return &out_.weights.packed.emplace_back();
   }
 
   const Weight* table(Slot expected) {
     const PlannedSlot& slot = take(expected);
-    const Weight* weight = pack(slot.parts.front(), slot.request.cols);
-    if (slot.request.slot == Slot::embedding) table_bytes_ = last_bytes_;
-    return weight;
+    return pack(slot.parts.front(), slot.request.cols);
   }
 
   Linear linear(Slot expected) {
     const PlannedSlot& slot = take(expected);
     Linear out;
-    for (const PlannedPart& part : slot.parts) {
-      out.parts.push_back(pack(part, slot.request.cols));
-      const auto [active, experts] = active_share(slot.request);
-      out_.report.token_bytes += last_bytes_ * active / experts;
-      if (slot.request.experts == 0) continue;
-      out_.report.expert_bytes += last_bytes_;
-      out_.report.chosen_share = static_cast<double>(active) / static_cast<double>(experts);
-    }
-    if (slot.request.bias) {
-      const std::vector<float> bias = read_biases(slot);
-      out.bias = upload(bias, std::max(slot.request.experts, 1));
-    }
+    for (const PlannedPart& part : slot.parts) out.parts.push_back(pack(part, slot.request.cols));
+    if (slot.request.bias) out.bias = upload(read_biases(slot), std::max(slot.request.experts, 1));
     return out;
-  }
-
-  // Of a mixture, one token reads only the experts chosen for it.
-  std::pair<std::uint64_t, std::uint64_t> active_share(const SlotRequest& request) const {
-    if (request.experts == 0) return {1, 1};
-    const auto& mlp = std::get<MoeMlp>(spec_.blocks[static_cast<std::size_t>(request.layer)].mlp);
-    return {static_cast<std::uint64_t>(mlp.active), static_cast<std::uint64_t>(mlp.experts)};
   }
 
   Matrix vector(Slot expected) {
@@ -163,8 +136,6 @@ class Binder {
     const Matrix matrix = {out_.weights.memory.back().data(), DType::f32, rows,
                            static_cast<std::int32_t>(values.size()) / rows};
     backend_.upload(matrix, bytes);
-    out_.report.parameters += values.size();
-    out_.report.weight_bytes += bytes.size();
     return matrix;
   }
 
@@ -172,10 +143,9 @@ class Binder {
   const std::vector<PlannedSlot>& slots_;
   Backend& backend_;
   BoundModel& out_;
-  std::vector<WeightSource> sources_;  // of packed
+  std::vector<WeightSource> sources_;  // one for each packed weight
   std::size_t next_ = 0;
   int layer_ = -1;  // of the block that is bound now; -1 outside the blocks
-  std::uint64_t last_bytes_ = 0, table_bytes_ = 0;
 };
 
 constexpr const char* float_why = "vectors are added in float32; every value is kept exactly";
@@ -232,12 +202,6 @@ std::vector<Conversion> conversions(const TensorPlan& plan, const Backend& backe
 
 }  // namespace
 
-double LoadReport::step_bytes(int sequences) const {
-  const double all = static_cast<double>(expert_bytes);
-  const double dense = static_cast<double>(token_bytes) - all * chosen_share;
-  return dense + all * (1.0 - std::pow(1.0 - chosen_share, sequences));
-}
-
 TensorPlan plan_weights(const ModelSpec& spec, const Architecture& arch, const Checkpoint& checkpoint,
                         const Backend& backend) {
   TensorPlan plan = plan_tensors(spec, arch, checkpoint);
@@ -250,7 +214,7 @@ BoundModel bind(const ModelSpec& spec, const TensorPlan& plan, Backend& backend)
   BoundModel out;
   Binder(spec, plan, backend, out).run();
   check_unchanged(plan);
-  out.report.conversions = conversions(plan, backend, out.weights.packed);
+  out.conversions = conversions(plan, backend, out.weights.packed);
   return out;
 }
 

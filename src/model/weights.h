@@ -31,34 +31,18 @@ struct ModelWeights {
   Norm final_norm;
   Linear head;
 
-  std::vector<Weight> packed;  // what the pointers above point to: never resized once they do
+  std::vector<Weight> packed;  // targets of the pointers above: never resized after binding
   std::vector<Buffer> memory;
 };
 
-// A tensor that does not reach the kernels as its file has it.
+// A tensor that does not reach the kernels as its file stores it.
 struct Conversion {
   std::string tensor, change, why;
 };
 
-struct LoadReport {
-  std::uint64_t parameters = 0;
-  std::uint64_t weight_bytes = 0;
-  std::uint64_t token_bytes =
-      0;  // of weights that decoding one token reads: active experts, the head, no table
-  std::uint64_t expert_bytes = 0;  // of all experts
-  double chosen_share = 0.0;       // of the experts that one token chooses
-
-  // Of weights that a step of one token for each of so many sequences reads, where every expert is chosen
-  // equally often.
-  double step_bytes(int sequences) const;
-
-  std::vector<std::string> notes;  // choices made while loading, one sentence each
-  std::vector<Conversion> conversions;
-};
-
 struct BoundModel {
   ModelWeights weights;
-  LoadReport report;
+  std::vector<Conversion> conversions;
 };
 
 // Finds every weight of the spec without reading any. Error{corrupt} naming all problems at once: tensors

@@ -109,7 +109,8 @@ void measure(const BenchOptions& options, Decoder& decoder, Backend& backend, co
     for (const int depth : options.depths) {
       for (const int tokens : options.generate) {
         if (tokens == 0) continue;
-        report.rows.push_back(measurer.generate(tokens, depth, options.repeat, loaded.step_bytes(batch)));
+        report.rows.push_back(
+            measurer.generate(tokens, depth, options.repeat, loaded.weights.step_bytes(batch)));
         if (options.profile) measurer.profile(tokens, depth);
       }
     }
@@ -137,7 +138,8 @@ void measure_engine(const BenchOptions& options, std::unique_ptr<Backend> backen
   for (const int batch : options.batches) {
     for (const int tokens : options.generate) {
       if (tokens == 0) continue;
-      report.rows.push_back(measurer.generate(batch, tokens, options.repeat, model.report.step_bytes(batch)));
+      report.rows.push_back(
+          measurer.generate(batch, tokens, options.repeat, model.report.weights.step_bytes(batch)));
     }
   }
 }
@@ -172,9 +174,9 @@ void run(const BenchOptions& options) {
       *checkpoint, *backend,
       {.max_tokens = std::max(max_tokens(info), batch), .max_logit_rows = batch, .context = context});
   report.load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  report.weight_bytes = model.report.weight_bytes;
-  report.token_bytes = model.report.token_bytes;
-  report.parameters = model.report.parameters;
+  report.weight_bytes = model.report.weights.bytes;
+  report.token_bytes = model.report.weights.token_bytes;
+  report.parameters = model.report.weights.parameters;
   report.notes = model.report.notes;
   report.conversions = model.report.conversions;
   if (options.verbose) print_load_report(model.report, report.load_seconds);

@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/describe_spec.h"
 #include "cli/model_options.h"
+#include "model/footprint.h"
 #include "model/tensor_plan.h"
 
 namespace inferno::command {
@@ -86,16 +87,22 @@ void print_memory(const Json& memory) {
   fmt::print("  {:<24} {:>10}\n", "all, full context", bytes(memory["total_at_full_context"]));
 }
 
+// On the CPU, whose activations and cache are f32.
+Json memory_of(const ModelSpec& spec, const TensorPlan& tensors) {
+  return describe_memory(model_footprint(spec, tensors, DeviceMemory{}, {.max_tokens = 512}));
+}
+
 Json gather(const Checkpoint& checkpoint) {
   const ModelPlan plan = describe_model(checkpoint);
-  require_complete(plan_tensors(plan.spec, *plan.architecture, checkpoint), checkpoint);
+  const TensorPlan planned = plan_tensors(plan.spec, *plan.architecture, checkpoint);
+  require_complete(planned, checkpoint);
   const Json tensors = describe_tensors(checkpoint);
   return {{"architecture", checkpoint.architecture()},
           {"container", checkpoint.container() == Container::gguf ? "gguf" : "safetensors"},
           {"parameters", sum(tensors, "elements")},
           {"bytes", sum(tensors, "bytes")},
           {"spec", describe_spec(plan.spec)},
-          {"memory", describe_memory(checkpoint, plan.spec)},
+          {"memory", memory_of(plan.spec, planned)},
           {"notes", plan.notes},
           {"config", describe_config(checkpoint.config())},
           {"tensors", tensors}};
@@ -117,10 +124,11 @@ void run(const InspectOptions& options) {
   std::fflush(stdout);
   const ModelPlan plan = describe_model(*checkpoint);
   print_layers(describe_spec(plan.spec));
-  print_memory(describe_memory(*checkpoint, plan.spec));
+  const TensorPlan planned = plan_tensors(plan.spec, *plan.architecture, *checkpoint);
+  if (planned.problems.empty()) print_memory(memory_of(plan.spec, planned));
   for (const std::string& note : plan.notes) fmt::print("note: {}\n", note);
   std::fflush(stdout);
-  require_complete(plan_tensors(plan.spec, *plan.architecture, *checkpoint), *checkpoint);
+  require_complete(planned, *checkpoint);
 }
 
 }  // namespace

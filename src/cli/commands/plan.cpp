@@ -17,14 +17,17 @@
 #include "cli/model_options.h"
 #include "cli/model_resolution.h"
 #include "cli/remote_headers.h"
-#include "cli/run_plan.h"
+#include "engine/engine_options.h"
+#include "model/footprint.h"
+#include "model/load.h"
 
 namespace inferno::command {
 namespace {
 
 struct PlanOptions {
   std::string model;
-  RunWish wish;
+  int context = 0;  // 0: the model's own
+  int batch = 1;    // sequences at once
   DeviceOptions device;
   bool json = false;
 };
@@ -83,12 +86,12 @@ double bandwidth_of(Backend& backend) {
   return cpu::read_bandwidth(device.threads, device.free_bytes > 4 * gibibyte ? gibibyte : gibibyte / 8);
 }
 
-int usable_context(const RunPlan& plan) {
+int usable_context(const Footprint& plan) {
   return std::min(plan.context, plan.max_context);
 }
 
 // Other versions of a model that would fit, the best first.
-std::vector<std::string> smaller_versions(const PlanSource& source, const RunPlan& plan) {
+std::vector<std::string> smaller_versions(const PlanSource& source, const Footprint& plan) {
   std::vector<std::string> fitting;
   if (!source.remote) return fitting;
   std::vector<std::pair<std::uint64_t, std::string>> sizes;
@@ -106,7 +109,7 @@ std::vector<std::string> smaller_versions(const PlanSource& source, const RunPla
   return fitting;
 }
 
-std::string advice(const PlanSource& source, const RunPlan& plan) {
+std::string advice(const PlanSource& source, const Footprint& plan) {
   if (plan.max_context > 0) {
     std::string commands = source.remote ? fmt::format("inferno download {}\n", source.name) : "";
     const bool is_reduced = usable_context(plan) < plan.model_context;
@@ -116,7 +119,7 @@ std::string advice(const PlanSource& source, const RunPlan& plan) {
   }
   const std::vector<std::string> smaller = smaller_versions(source, plan);
   if (!smaller.empty()) return fmt::format("a smaller version: {}", fmt::join(smaller, ", "));
-  const auto quantized = static_cast<std::uint64_t>(static_cast<double>(plan.parameters) * 4.5 / 8);
+  const auto quantized = static_cast<std::uint64_t>(static_cast<double>(plan.weights.parameters) * 4.5 / 8);
   if (quantized + plan.workspace < plan.available) {
     return fmt::format(
         "a smaller version: in q4_k it would take about {} (inferno search NAME --format gguf)",
@@ -125,20 +128,20 @@ std::string advice(const PlanSource& source, const RunPlan& plan) {
   return "a machine with more memory, or a smaller model: inferno search --fits";
 }
 
-Json as_json(const PlanSource& source, const RunPlan& plan, const DeviceInfo& device, double bandwidth) {
+Json as_json(const PlanSource& source, const Footprint& plan, const DeviceInfo& device, double bandwidth) {
   const auto speed = [&](int depth) {
     return usual_share(device) * bandwidth /
            static_cast<double>(std::max<std::uint64_t>(plan.read_per_token(depth), 1));
   };
   Json json = {{"model", source.name},
                {"remote", source.remote.has_value()},
-               {"parameters", plan.parameters},
-               {"weights", plan.weights},
+               {"parameters", plan.weights.parameters},
+               {"weights", plan.weights.bytes},
                {"cache", plan.cache},
                {"workspace", plan.workspace},
                {"total", plan.total()},
                {"context", plan.context},
-               {"batch", plan.batch},
+               {"batch", plan.sequences},
                {"model_context", plan.model_context},
                {"max_context", plan.max_context},
                {"fits", plan.fits()},
@@ -161,7 +164,7 @@ std::string billions(std::uint64_t count) {
   return value >= 1e9 ? fmt::format("{:.1f} B", value / 1e9) : fmt::format("{:.1f} M", value / 1e6);
 }
 
-void print_page(const PlanSource& source, const RunPlan& plan, const Json& facts) {
+void print_page(const PlanSource& source, const Footprint& plan, const Json& facts) {
   if (source.remote) {
     fmt::print("{} at {}: a download of {}; {} of headers were read\n", printable(source.name),
                source.remote->info.commit.substr(0, 12), human_size(source.remote->selection.bytes()),
@@ -172,9 +175,10 @@ void print_page(const PlanSource& source, const RunPlan& plan, const Json& facts
   const auto line = [](std::string_view what, const std::string& size, const std::string& more) {
     fmt::print("{:<11}{:>12}{}{}\n", what, size, more.empty() ? "" : "  ", more);
   };
-  line("weights", human_size(plan.weights), fmt::format("{} parameters", billions(plan.parameters)));
+  line("weights", human_size(plan.weights.bytes),
+       fmt::format("{} parameters", billions(plan.weights.parameters)));
   line("cache", human_size(plan.cache),
-       fmt::format("context of {} tokens, {} at once", plan.context, plan.batch));
+       fmt::format("context of {} tokens, {} at once", plan.context, plan.sequences));
   line("workspace", human_size(plan.workspace), "");
   line("total", human_size(plan.total()),
        fmt::format("{} has {} free", printable(facts["device"].get<std::string>()),
@@ -205,7 +209,13 @@ void run(const PlanOptions& options) {
   const auto checkpoint = open_checkpoint(source.path);
   const ModelPlan model = describe_model(*checkpoint);
   const auto backend = make_backend(options.device);
-  const RunPlan plan = plan_run(*checkpoint, model, *backend, options.wish);
+  const Footprint plan =
+      model_footprint(model.spec, plan_weights(model.spec, *model.architecture, *checkpoint, *backend),
+                      device_memory(*backend),
+                      {.max_tokens = EngineOptions().max_step_tokens,
+                       .max_logit_rows = options.batch,
+                       .context = options.context},
+                      options.batch);
   const Json facts = as_json(source, plan, backend->info(), bandwidth_of(*backend));
   if (options.json) {
     fmt::print("{}\n", facts.dump(2, ' ', false, Json::error_handler_t::replace));
@@ -221,11 +231,10 @@ void plan(CLI::App& app) {
       app.add_subcommand("plan", "Say whether and how a model runs here, before downloading it");
   const auto options = std::make_shared<PlanOptions>();
   command->add_option("MODEL", options->model, std::string(model_help))->required();
-  command
-      ->add_option("-c,--context", options->wish.context, "tokens of prompt and answer; 0: the model's own")
+  command->add_option("-c,--context", options->context, "tokens of prompt and answer; 0: the model's own")
       ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str();
-  command->add_option("-b,--batch", options->wish.batch, "sequences at once")
+  command->add_option("-b,--batch", options->batch, "sequences at once")
       ->check(CLI::Range(1, 512))
       ->capture_default_str();
   add_device_options(*command, options->device);

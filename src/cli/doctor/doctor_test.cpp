@@ -1,9 +1,18 @@
 #include "cli/doctor/doctor.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "backend/cpu/cpu_backend.h"
+#include "base/sizes.h"
+#include "checkpoint/config_json.h"
+#include "model/load.h"
+#include "model/synthetic/random_checkpoint.h"
+#include "model/synthetic/shapes.h"
+#include "support/caught_error.h"
 
 namespace inferno::doctor {
 namespace {
@@ -68,6 +77,43 @@ TEST(Doctor, WarnsWhenMemoryIsUnknownAndFailsWhenThereIsNone) {
   fs::create_directories(sources.root / "proc");
   std::ofstream(sources.root / "proc/meminfo") << "MemTotal: 4000000 kB\nMemAvailable: 1000 kB\n";
   EXPECT_EQ(examine_memory(sources).verdict, Verdict::fail);
+  fs::remove_all(sources.root);
+}
+
+// Each of the three asks for the memory in its own way: doctor itself, `plan` through a footprint, loading
+// through the refusal. The limit is that of a parent group.
+TEST(Doctor, AgreesWithPlanAndLoadInANestedControlGroup) {
+  constexpr std::uint64_t mebi = std::uint64_t{1} << 20;
+  Sources sources = sources_with();
+  sources.root = fs::path(::testing::TempDir()) / "doctor_nested_group";
+  const auto write = [&](const fs::path& name, const std::string& text) {
+    fs::create_directories((sources.root / name).parent_path());
+    std::ofstream(sources.root / name) << text;
+  };
+  write("proc/meminfo", "MemTotal: 67108864 kB\nMemAvailable: 33554432 kB\n");
+  write("proc/self/cgroup", "0::/outer/inner\n");
+  write("sys/fs/cgroup/memory.max", "max\n");
+  write("sys/fs/cgroup/outer/memory.max", std::to_string(300 * mebi));
+  write("sys/fs/cgroup/outer/memory.current", std::to_string(120 * mebi));
+  write("sys/fs/cgroup/outer/memory.stat", "inactive_file " + std::to_string(20 * mebi) + "\n");
+  write("sys/fs/cgroup/outer/inner/memory.max", std::to_string(1000 * mebi));
+  write("sys/fs/cgroup/outer/inner/memory.current", std::to_string(10 * mebi));
+
+  EXPECT_EQ(facts_of(examine_memory(sources))["obtainable_bytes"], 200 * mebi);
+
+  const auto backend = make_cpu_backend(1, cpu::best_level(), SystemRoots::below(sources.root));
+  const Shape& shape = shape_named("llama-3.2-1b");
+  const auto checkpoint = random_checkpoint(parse_config(shape.config, "a large model"), shape.type, {});
+  const ModelPlan model = describe_model(*checkpoint);
+  const TensorPlan tensors = plan_weights(model.spec, *model.architecture, *checkpoint, *backend);
+  const Footprint footprint = model_footprint(model.spec, tensors, device_memory(*backend), {});
+  EXPECT_EQ(footprint.available, 200 * mebi);
+  EXPECT_FALSE(footprint.fits());
+
+  const Error error = caught_error([&] { load_model(*checkpoint, *backend, {}); });
+  EXPECT_EQ(error.kind(), ErrorKind::io);
+  EXPECT_THAT(error.what(),
+              HasSubstr(fmt::format("{} of {} free", human_size(200 * mebi), human_size(300 * mebi))));
   fs::remove_all(sources.root);
 }
 

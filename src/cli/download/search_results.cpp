@@ -127,14 +127,15 @@ SearchResult judge(const hub::FoundOnHub& found, const HomeMemory& home) {
   result.likes = found.likes;
   result.bytes = !found.safetensors.empty() ? weight_bytes(found.safetensors) : found.gguf_bytes;
   if (result.bytes == 0 || home.bytes == 0) return result;
-  // Workspace and the program itself; half of the rest is the cache's, as in the engine.
+  // An estimate of the workspace and the program itself; the cache gets the same share of the rest as in the
+  // engine.
   const std::uint64_t needed = result.bytes + result.bytes / 50 + (std::uint64_t{256} << 20);
   result.fits = needed < home.bytes;
   const CacheNumbers cache = cache_numbers(found, found.parameters);
   result.is_estimate = cache.is_estimate;
   if (!*result.fits || cache.per_token == 0) return result;
   const std::uint64_t tokens =
-      (home.bytes - needed) / 2 / (cache.per_token * static_cast<std::uint64_t>(home.cache_element));
+      cache_budget(home.bytes - needed) / (cache.per_token * static_cast<std::uint64_t>(home.cache_element));
   const auto most = static_cast<std::uint64_t>(cache.context > 0 ? cache.context : 131'072);
   result.context = static_cast<int>(std::min(tokens, most));
   if (result.context < 256) result.fits = false;

@@ -1,0 +1,232 @@
+#include "model/footprint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "base/sizes.h"
+#include "model/kv_cache.h"
+
+namespace inferno {
+namespace {
+
+std::uint64_t active_bytes(const ModelSpec& spec, const SlotRequest& request, std::uint64_t bytes) {
+  if (request.slot == Slot::embedding) return spec.tied_head ? bytes : 0;
+  if (request.slot == Slot::positions) return 0;
+  if (request.experts == 0) return bytes;
+  const auto& mlp = std::get<MoeMlp>(spec.blocks[static_cast<std::size_t>(request.layer)].mlp);
+  return bytes * static_cast<std::uint64_t>(mlp.active) / static_cast<std::uint64_t>(mlp.experts);
+}
+
+void add_vector(WeightFootprint& out, std::uint64_t values) {
+  out.parameters += values;
+  out.bytes += values * sizeof(float);
+}
+
+void add_matrix(WeightFootprint& out, const ModelSpec& spec, const SlotRequest& request,
+                const PlannedPart& part) {
+  const auto rows =
+      static_cast<std::uint64_t>(std::max(part.experts, 1)) * static_cast<std::uint64_t>(part.rows);
+  const auto cols = static_cast<std::uint64_t>(request.cols);
+  const std::uint64_t bytes = rows * bytes_for(part.tensors.front().format, cols);
+  out.parameters += rows * cols;
+  out.bytes += bytes;
+  out.token_bytes += active_bytes(spec, request, bytes);
+  if (request.bias) add_vector(out, rows);
+  if (request.experts == 0) return;
+  const auto& mlp = std::get<MoeMlp>(spec.blocks[static_cast<std::size_t>(request.layer)].mlp);
+  out.expert_bytes += bytes;
+  out.active_share = static_cast<double>(mlp.active) / static_cast<double>(mlp.experts);
+}
+
+// What one window group of the cache needs.
+struct GroupNeed {
+  int window = 0;
+  std::size_t block_bytes = 0;
+  double wanted = 0.0;  // blocks for all sequences
+  int min_blocks = 0;
+};
+
+std::vector<GroupNeed> group_needs(const ModelSpec& spec, DType type, const CacheLimits& limits,
+                                   int context) {
+  std::vector<GroupNeed> out;
+  for (const int window : window_groups(spec)) {
+    const int whole = blocks_for(context, limits.block_size);
+    const int min_blocks = window == 0 ? 1 : std::min(whole, window / limits.block_size + 2);
+    const int one =
+        window == 0 ? whole : std::min(whole, min_blocks + blocks_for(limits.step_tokens, limits.block_size));
+    out.push_back({.window = window,
+                   .block_bytes = cache_bytes_per_token(spec, window, type) *
+                                  static_cast<std::size_t>(limits.block_size),
+                   .wanted = static_cast<double>(one) * limits.sequences,
+                   .min_blocks = min_blocks});
+  }
+  return out;
+}
+
+// Computes a footprint for several contexts of one model.
+class Sizes {
+ public:
+  Sizes(const ModelSpec& spec, const DeviceMemory& device, const DecoderLimits& limits, int sequences)
+      : spec_(spec), device_(device), limits_(limits), sequences_(sequences) {}
+
+  std::uint64_t workspace(int context) const {
+    DecoderLimits limits = limits_;
+    limits.context = context;
+    return workspace_bytes(spec_, limits, device_.activations);
+  }
+  std::uint64_t cache(int context) const {
+    constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max() / 4;
+    return plan_cache(spec_, device_.cache, {.sequences = sequences_}, context, unlimited).bytes;
+  }
+  int max_context(std::uint64_t weights) const {
+    int fits = 0, too_long = spec_.context + 1;
+    while (too_long - fits > 1) {
+      const int middle = fits + (too_long - fits) / 2;
+      (fits_beside(weights, middle) ? fits : too_long) = middle;
+    }
+    return fits;
+  }
+
+ private:
+  bool fits_beside(std::uint64_t weights, int context) const {
+    const std::uint64_t fixed = weights + workspace(context);
+    return fixed < device_.free_bytes && cache(context) <= cache_budget(device_.free_bytes - fixed);
+  }
+
+  const ModelSpec& spec_;
+  DeviceMemory device_;
+  DecoderLimits limits_;
+  int sequences_;
+};
+
+double bits_of(WeightFormat format) {
+  const int block = block_elements(format);
+  return 8.0 * static_cast<double>(bytes_for(format, static_cast<std::size_t>(block))) / block;
+}
+
+std::string what_would_fit(const Footprint& footprint, std::uint64_t free) {
+  if (footprint.weights.parameters == 0 || free <= footprint.workspace) {
+    return "no weights fit beside the activations";
+  }
+  const double bits = 8.0 * static_cast<double>(free - footprint.workspace) /
+                      static_cast<double>(footprint.weights.parameters);
+  // What `inferno convert` can write, from large to small.
+  for (const WeightFormat format : {WeightFormat::q8_0, WeightFormat::q6_k, WeightFormat::q4_k}) {
+    if (bits_of(format) >= bits) continue;
+    return fmt::format("weights of {:.1f} bits each would fit, so {} does: `inferno convert --type {}`", bits,
+                       name_of(format), name_of(format));
+  }
+  return fmt::format("only weights of {:.1f} bits each would fit", bits);
+}
+
+}  // namespace
+
+double WeightFootprint::step_bytes(int sequences) const {
+  const double all = static_cast<double>(expert_bytes);
+  const double dense = static_cast<double>(token_bytes) - all * active_share;
+  return dense + all * (1.0 - std::pow(1.0 - active_share, sequences));
+}
+
+WeightFootprint weight_footprint(const ModelSpec& spec, const TensorPlan& tensors) {
+  WeightFootprint out;
+  for (const PlannedSlot& slot : tensors.slots) {
+    const auto width = static_cast<std::uint64_t>(slot.request.cols);
+    for (const PlannedPart& part : slot.parts) {
+      if (!slot.request.is_vector) {
+        add_matrix(out, spec, slot.request, part);
+      } else {
+        add_vector(out, part.biases.empty() ? width : 2 * width);
+      }
+    }
+  }
+  return out;
+}
+
+CachePlan plan_cache(const ModelSpec& spec, DType type, const CacheLimits& limits, int context,
+                     std::size_t free_bytes) {
+  const std::vector<GroupNeed> needs = group_needs(spec, type, limits, context);
+  double wanted = 0.0;
+  std::size_t minimum = 0;
+  for (const GroupNeed& need : needs) {
+    wanted += need.wanted * static_cast<double>(need.block_bytes);
+    minimum += static_cast<std::size_t>(need.min_blocks) * need.block_bytes;
+  }
+  const std::size_t budget = limits.max_bytes > 0 ? limits.max_bytes : cache_budget(free_bytes);
+  if (minimum > budget) {
+    fail(ErrorKind::io,
+         fmt::format("key/value cache: {} bytes needed for one sequence, {} available", minimum, budget),
+         {.why = limits.max_bytes > 0 ? "the cache was limited to that"
+                                      : "the cache may take half of the memory that is free",
+          .next = "give the cache more memory or use a smaller model"});
+  }
+  // A cache larger than all sequences together holds prefixes, but only if it was asked for.
+  const double max_share = limits.max_bytes > 0 ? std::numeric_limits<double>::max() : 1.0;
+  const double share = std::min(max_share, static_cast<double>(budget) / wanted);
+  CachePlan plan = {.groups = {}, .bytes = 0, .context = context};
+  for (const GroupNeed& need : needs) {
+    constexpr double max_blocks = 1 << 24;
+    const int blocks = std::max(need.min_blocks, static_cast<int>(std::min(max_blocks, share * need.wanted)));
+    plan.groups.push_back({need.window, blocks});
+    plan.bytes += static_cast<std::size_t>(blocks) * need.block_bytes;
+    if (need.window == 0) plan.context = std::min(plan.context, blocks * limits.block_size);
+  }
+  return plan;
+}
+
+DeviceMemory device_memory(const Backend& backend) {
+  return {.activations = backend.activation_type(),
+          .cache = backend.cache_type(),
+          .free_bytes = backend.info().free_bytes};
+}
+
+std::uint64_t Footprint::read_per_token(int depth) const {
+  std::uint64_t bytes = weights.token_bytes;
+  for (const auto& [window, token_bytes] : windows) {
+    bytes += token_bytes * static_cast<std::uint64_t>(window == 0 ? depth : std::min(window, depth));
+  }
+  return bytes;
+}
+
+Footprint model_footprint(const ModelSpec& spec, const TensorPlan& tensors, const DeviceMemory& device,
+                          const DecoderLimits& limits, int sequences) {
+  Footprint out;
+  out.context = limits.context == 0 ? spec.context : limits.context;
+  if (out.context > spec.context) {
+    fail(ErrorKind::invalid_request,
+         fmt::format("a context of {} tokens is longer than the {} this model was made for", out.context,
+                     spec.context));
+  }
+  const Sizes sizes(spec, device, limits, sequences);
+  out.weights = weight_footprint(spec, tensors);
+  out.workspace = sizes.workspace(out.context);
+  out.cache = sizes.cache(out.context);
+  out.available = device.free_bytes;
+  out.sequences = sequences;
+  out.model_context = spec.context;
+  out.max_context = sizes.max_context(out.weights.bytes);
+  for (const int window : window_groups(spec)) {
+    out.windows.push_back({window, cache_bytes_per_token(spec, window, device.cache)});
+  }
+  return out;
+}
+
+void require_fit(const Footprint& footprint, const std::string& model, const DeviceInfo& device) {
+  if (device.free_bytes == 0 || footprint.required() <= device.free_bytes) return;
+  fail(ErrorKind::io,
+       fmt::format("{}: needs {}, and {} has {} of {} free\n"
+                   "  weights              {}\n"
+                   "  activations          {}\n"
+                   "  key/value cache      {} for one sequence of {} tokens, less for shorter ones",
+                   model, human_size(footprint.required()), device.name, human_size(device.free_bytes),
+                   human_size(device.total_bytes), human_size(footprint.weights.bytes),
+                   human_size(footprint.workspace), human_size(footprint.cache), footprint.context),
+       {.why = what_would_fit(footprint, device.free_bytes),
+        .next = "choose a smaller model or quantization, end other programs that use this memory, or choose "
+                "another --device"});
+}
+
+}  // namespace inferno

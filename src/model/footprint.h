@@ -1,0 +1,88 @@
+// What a model takes of a device's memory: weights, workspace and KV cache, known from headers before a
+// weight is read. `plan` prints it, loading enforces it, the engine sizes its cache with it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/decoder.h"
+#include "model/tensor_plan.h"
+#include "spec/window_groups.h"
+
+namespace inferno {
+
+struct WeightFootprint {
+  std::uint64_t parameters = 0;
+  std::uint64_t bytes = 0;         // matrices as stored, vectors and biases as f32
+  std::uint64_t token_bytes = 0;   // read to decode one token: active experts and head, no embedding table
+  std::uint64_t expert_bytes = 0;  // of all experts
+  double active_share = 0.0;       // part of the experts that one token activates
+
+  // Bytes that a decode step of so many sequences reads, if every expert is chosen equally often.
+  double step_bytes(int sequences) const;
+};
+WeightFootprint weight_footprint(const ModelSpec& spec, const TensorPlan& tensors);
+
+// The part of the free memory that the KV cache may take unless it is told otherwise.
+constexpr std::uint64_t cache_budget(std::uint64_t free_bytes) {
+  return free_bytes / 2;
+}
+
+struct CacheLimits {
+  int sequences = 1;          // that run at once
+  int step_tokens = 512;      // rows of one step
+  int block_size = 32;        // tokens
+  std::size_t max_bytes = 0;  // 0: what the sequences need, within cache_budget()
+};
+
+struct CachePlan {
+  std::vector<CacheGroup> groups;  // in the order of window_groups()
+  std::size_t bytes = 0;
+  int context = 0;  // tokens one sequence may have: as asked, or fewer if the cache is smaller
+};
+
+// Room for `context` tokens of each sequence if memory allows, else the same share of that for every group.
+// Error{io} with the numbers if not even the windows of one sequence fit.
+CachePlan plan_cache(const ModelSpec& spec, DType type, const CacheLimits& limits, int context,
+                     std::size_t free_bytes);
+
+// What a footprint depends on beside the model.
+struct DeviceMemory {
+  DType activations = DType::f32, cache = DType::f32;
+  std::uint64_t free_bytes = 0;
+};
+DeviceMemory device_memory(const Backend& backend);
+
+struct Footprint {
+  WeightFootprint weights;
+  std::uint64_t workspace = 0;  // activations of the largest step, rotary table
+  std::uint64_t cache = 0;      // KV cache of `sequences` sequences of `context` tokens
+  std::uint64_t available = 0;  // free on the device
+  int context = 0, sequences = 1;
+  int model_context = 0;
+  int max_context = 0;  // longest context that fits; 0: the weights alone do not
+
+  struct Window {
+    int window = 0;  // 0: every position is visible
+    std::uint64_t token_bytes = 0;
+  };
+  std::vector<Window> windows;  // cache bytes of one token, by attention window
+
+  std::uint64_t total() const { return weights.bytes + workspace + cache; }
+  // Nothing runs with less; a cache may be smaller than the context asks for.
+  std::uint64_t required() const { return weights.bytes + workspace; }
+  bool fits() const { return max_context >= context; }
+  // Bytes that decoding one token reads, `depth` tokens into a sequence.
+  std::uint64_t read_per_token(int depth) const;
+};
+
+// `limits.context` 0 means the model's own. Error{invalid_request} if it is longer than that.
+Footprint model_footprint(const ModelSpec& spec, const TensorPlan& tensors, const DeviceMemory& device,
+                          const DecoderLimits& limits, int sequences = 1);
+
+// Error{io} with the figures and what would fit, if weights and workspace do not fit the device.
+void require_fit(const Footprint& footprint, const std::string& model, const DeviceInfo& device);
+
+}  // namespace inferno
