@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view llama_3_tokens[] = {"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"};
 constexpr std::string_view llama_3_source = R"({%- if tools %}
-    {{- raise_exception('This model came without a chat template; its default format knows no tools.') }}
+    {{- raise_exception('This model has no chat template of its own, and the default format does not support tools.') }}
 {%- endif %}
 {{- bos_token }}
 {%- for message in messages %}
@@ -19,7 +19,7 @@ constexpr std::string_view llama_3_source = R"({%- if tools %}
 
 constexpr std::string_view granite_tokens[] = {"<|start_of_role|>", "<|end_of_role|>"};
 constexpr std::string_view granite_source = R"({%- if tools %}
-    {{- raise_exception('This model came without a chat template; its default format knows no tools.') }}
+    {{- raise_exception('This model has no chat template of its own, and the default format does not support tools.') }}
 {%- endif %}
 {%- for message in messages %}
     {{- '<|start_of_role|>' + message['role'] + '<|end_of_role|>' + message['content'] + eos_token + '\n' }}
@@ -30,7 +30,7 @@ constexpr std::string_view granite_source = R"({%- if tools %}
 
 constexpr std::string_view phi_3_tokens[] = {"<|user|>", "<|assistant|>", "<|end|>"};
 constexpr std::string_view phi_3_source = R"({%- if tools %}
-    {{- raise_exception('This model came without a chat template; its default format knows no tools.') }}
+    {{- raise_exception('This model has no chat template of its own, and the default format does not support tools.') }}
 {%- endif %}
 {%- for message in messages %}
     {{- '<|' + message['role'] + '|>\n' + message['content'] + '<|end|>\n' }}
@@ -41,7 +41,7 @@ constexpr std::string_view phi_3_source = R"({%- if tools %}
 
 constexpr std::string_view chatml_tokens[] = {"<|im_start|>", "<|im_end|>"};
 constexpr std::string_view chatml_source = R"({%- if tools %}
-    {{- raise_exception('This model came without a chat template; its default format knows no tools.') }}
+    {{- raise_exception('This model has no chat template of its own, and the default format does not support tools.') }}
 {%- endif %}
 {%- for message in messages %}
     {{- '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}
@@ -52,7 +52,7 @@ constexpr std::string_view chatml_source = R"({%- if tools %}
 
 constexpr std::string_view mistral_tokens[] = {"[INST]", "[/INST]"};
 constexpr std::string_view mistral_source = R"({%- if tools %}
-    {{- raise_exception('This model came without a chat template; its default format knows no tools.') }}
+    {{- raise_exception('This model has no chat template of its own, and the default format does not support tools.') }}
 {%- endif %}
 {{- bos_token }}
 {%- set ns = namespace(system='') %}
@@ -65,7 +65,7 @@ constexpr std::string_view mistral_source = R"({%- if tools %}
     {%- elif message['role'] == 'assistant' %}
         {{- ' ' + message['content'] + eos_token }}
     {%- else %}
-        {{- raise_exception('This model came without a chat template; its default format knows the roles system, user and assistant only.') }}
+        {{- raise_exception('This model has no chat template of its own, and the default format supports only the roles system, user and assistant.') }}
     {%- endif %}
 {%- endfor %})";
 

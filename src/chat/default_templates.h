@@ -1,6 +1,6 @@
-// Formats for chat models whose files hold no template. A format is chosen by the control tokens that the
-// vocabulary has, because a model trained on a format has its tokens: guessing from the architecture's name
-// would give a base model a format it never saw, and every answer would be worse without a word about it.
+// Templates for chat models whose files contain none. The template is chosen by the control tokens in the
+// vocabulary, because a model trained on a format has its tokens. Guessing from the name of the architecture
+// would give a base model a format it has never seen, and every answer would silently be worse.
 //
 // | family    | chosen when the vocabulary has                        | models                          |
 // |-----------|-------------------------------------------------------|---------------------------------|
@@ -10,7 +10,7 @@
 // | chatml    | <|im_start|>, <|im_end|>                              | Qwen 1.5 to 3, Yi, Hermes       |
 // | mistral   | [INST], [/INST]                                       | Mistral 0.3 and later           |
 //
-// Models of none of these have no chat format: they complete text, and the caller says so.
+// Other models have no chat format: they complete text, and the caller says so.
 #pragma once
 
 #include <functional>
@@ -27,7 +27,7 @@ struct DefaultTemplate {
 
 std::span<const DefaultTemplate> default_templates();
 
-// nullptr when the vocabulary fits none. `has_token` answers for the exact text of a control token.
+// nullptr if no template fits. `has_token` tells whether the vocabulary has a control token of this text.
 const DefaultTemplate* choose_default_template(const std::function<bool(std::string_view)>& has_token);
 
 }  // namespace inferno

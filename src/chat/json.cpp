@@ -11,12 +11,12 @@
 namespace inferno {
 namespace {
 
-constexpr std::size_t deepest_nesting = 256;
-// Below this a look through the keys is cheaper than a hash of them.
-constexpr std::size_t keys_worth_hashing = 16;
+constexpr std::size_t max_nesting = 256;
+// For fewer keys a linear search is faster than hashing.
+constexpr std::size_t min_hashed_keys = 16;
 
-// Builds the document itself instead of letting the library do it: inserting into an ordered object looks
-// through all earlier keys, which is quadratic in the size of a hostile request.
+// Builds the document instead of the library: the library's insertion into an ordered object searches all
+// earlier keys, which is quadratic in the size of a hostile request.
 class Builder {
  public:
   enum class Refusal { error, silence };
@@ -45,7 +45,7 @@ class Builder {
     Level& level = levels_.back();
     Entries& entries = entries_of(level.value);
     level.slot = entries.size();
-    if (entries.size() < keys_worth_hashing) {
+    if (entries.size() < min_hashed_keys) {
       for (std::size_t i = 0; i < entries.size(); ++i) {
         if (entries[i].first == name) level.slot = i;
       }
@@ -67,17 +67,17 @@ class Builder {
 
  private:
   using Entries = std::vector<std::pair<const std::string, Json>>;
-  // The library's ordered object is a vector that hides its positions.
+  // The library's ordered object is a vector that does not offer access by position.
   static Entries& entries_of(Json& object) { return object.get_ref<Json::object_t&>(); }
   struct Level {
     Json value;
-    std::size_t slot = 0;                                 // where the next value of an object goes
-    std::unordered_map<std::string, std::size_t> places;  // of its keys, once there are many
+    std::size_t slot = 0;                                 // index of the next value of an object
+    std::unordered_map<std::string, std::size_t> places;  // of its keys, from min_hashed_keys on
   };
 
   bool refuse(std::string_view what) {
     if (refusal_ == Refusal::silence) return false;
-    fail(ErrorKind::corrupt, fmt::format("{}: holds {}", name_, what));
+    fail(ErrorKind::corrupt, fmt::format("{}: contains {}", name_, what));
   }
 
   bool too_large(double value) {
@@ -85,9 +85,9 @@ class Builder {
   }
 
   bool open(Json container) {
-    if (levels_.size() >= deepest_nesting) {
+    if (levels_.size() >= max_nesting) {
       if (refusal_ == Refusal::silence) return false;
-      fail(ErrorKind::corrupt, fmt::format("{}: nested deeper than {} levels", name_, deepest_nesting));
+      fail(ErrorKind::corrupt, fmt::format("{}: nested deeper than {} levels", name_, max_nesting));
     }
     levels_.emplace_back().value = std::move(container);
     return true;

@@ -1,4 +1,4 @@
-// JSON as templates see it: the order of keys is kept, because Python's json keeps it and templates print it.
+// Parsing of untrusted JSON: requests, replies of models, and files that come with models.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -6,20 +6,21 @@
 #include <string>
 #include <string_view>
 
+#include "chat/json_fwd.h"
+
 namespace inferno {
 
-using Json = nlohmann::ordered_json;
-
-// Integers beyond 64 bits lose digits as floating-point numbers. That is refused where they may be printed,
-// and right for a model's own files: many a tokenizer_config.json has 10^30 as model_max_length.
+// An integer beyond 64 bits loses digits when it becomes a floating-point number. Requests are refused,
+// because a template may print the number; a model's own files are rounded, because many a
+// tokenizer_config.json has 10^30 as model_max_length.
 enum class LargeIntegers { refuse, round };
 
-// `name` is the file or field, for messages. Error{corrupt} naming the byte for what is not JSON, for
-// nesting deeper than 256, and for integers beyond 64 bits where they are refused. Of a repeated key the last
-// value counts, in linear time.
+// `name` is the file or field, for messages. Error{corrupt} for invalid JSON (naming the byte), for nesting
+// deeper than 256 levels, and for integers beyond 64 bits if they are to be refused. The last value of a
+// repeated key counts. Takes linear time.
 Json parse_json(std::string_view text, std::string_view name, LargeIntegers large = LargeIntegers::refuse);
 
-// nullopt for what parse_json refuses: text of a model, which is often no JSON, and no error then.
+// nullopt if parse_json would fail. For text that a model wrote, which often is not JSON.
 std::optional<Json> parse_json_if_valid(std::string_view text);
 
 }  // namespace inferno

@@ -13,7 +13,7 @@ TEST(Json, KeepsTheOrderOfKeys) {
   EXPECT_EQ(parse_json(R"({"b": 1, "a": {"z": 1, "y": 2}})", "x").dump(), R"({"b":1,"a":{"z":1,"y":2}})");
 }
 
-TEST(Json, TakesTheLastValueOfARepeatedKeyAtItsFirstPlace) {
+TEST(Json, KeepsTheFirstPlaceAndTheLastValueOfARepeatedKey) {
   EXPECT_EQ(parse_json(R"({"b": 1, "a": 2, "b": 3})", "x").dump(), R"({"b":3,"a":2})");
 }
 
@@ -43,7 +43,7 @@ TEST(Json, RefusesIntegersThatWouldLoseDigits) {
   EXPECT_EQ(parse_json("1e30", "x"), 1e30);
 }
 
-TEST(Json, RoundsLargeIntegersWhereTheyAreOnlyPassedBy) {
+TEST(Json, RoundsLargeIntegersOnRequest) {
   const Json json =
       parse_json(R"({"model_max_length": 1000000000000000019884624838656, "n": 18446744073709551615})", "x",
                  LargeIntegers::round);
@@ -51,7 +51,7 @@ TEST(Json, RoundsLargeIntegersWhereTheyAreOnlyPassedBy) {
   EXPECT_EQ(json.at("n"), 18446744073709551615.0);
 }
 
-TEST(Json, ReadsWhatMayBeNoJsonWithoutAnError) {
+TEST(Json, ParsesTextThatMayNotBeJsonWithoutAnError) {
   EXPECT_EQ(parse_json_if_valid(R"({"a": [1]})"), (Json{{"a", {1}}}));
   for (const std::string& text : {std::string("{\"a\":"), std::string(), std::string("9223372036854775808"),
                                   std::string(257, '[') + std::string(257, ']')}) {
@@ -59,7 +59,7 @@ TEST(Json, ReadsWhatMayBeNoJsonWithoutAnError) {
   }
 }
 
-TEST(Json, RefusesWhatIsNotJsonNamingTheByte) {
+TEST(Json, NamesTheByteOfInvalidJson) {
   const Error error = caught_error([] { parse_json("{\"a\": tru}", "request"); });
   EXPECT_EQ(error.kind(), ErrorKind::corrupt);
   EXPECT_NE(std::string(error.what()).find("request"), std::string::npos);

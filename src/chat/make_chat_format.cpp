@@ -2,11 +2,30 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "chat/default_templates.h"
-#include "chat/harmony.h"
+#include "chat/harmony/format.h"
 #include "chat/template_format.h"
 
 namespace inferno {
+namespace {
+
+struct KnownToken {
+  std::string_view text;
+  TokenId id;
+};
+// Enough to tell o200k_harmony from other vocabularies with tokens of these names.
+constexpr KnownToken known_tokens[] = {
+    {"<|return|>", 200002}, {"<|constrain|>", 200003}, {"<|channel|>", 200005}, {"<|start|>", 200006},
+    {"<|end|>", 200007},    {"<|message|>", 200008},   {"<|call|>", 200012}};
+
+}  // namespace
+
+bool is_o200k_harmony(const Tokenizer& tokenizer) {
+  return std::all_of(std::begin(known_tokens), std::end(known_tokens),
+                     [&](const KnownToken& known) { return tokenizer.special(known.text) == known.id; });
+}
 
 std::unique_ptr<ChatFormat> make_chat_format(const Tokenizer& tokenizer, const ModelTemplates& templates,
                                              const ChatOptions& options) {

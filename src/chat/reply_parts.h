@@ -1,6 +1,9 @@
-// Collects the parts of a reply: neighbours of one kind become one part, empty ones vanish.
+// Building the parts of a reply, and the ids of its tool calls.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,13 +13,14 @@
 
 namespace inferno {
 
+// Merges adjacent parts of the same kind and drops empty ones.
 class ReplyParts {
  public:
   void content(std::string_view text);
   void reasoning(std::string_view text);
   void open_call(int index, std::string id, std::string name);
   void arguments(int index, std::string_view text);
-  // Of a reply that breaks its protocol at every token only the first warnings are worth sending.
+  // Only the first warnings are kept: a reply may violate its protocol at every token.
   void warning(std::string text);
 
   std::vector<ReplyPart> take() { return std::exchange(parts_, {}); }
@@ -25,5 +29,21 @@ class ReplyParts {
   std::vector<ReplyPart> parts_;
   int warnings_ = 0;
 };
+
+// The ids are derived from the conversation: the same reply parsed twice gets the same ids, and different
+// turns get different ids because the conversation has grown.
+class CallIds {
+ public:
+  CallIds() = default;
+  explicit CallIds(const Conversation& conversation);
+  // Nine letters and digits, as Mistral's templates require, after the prefix "call_" unless `bare`.
+  std::string make(int index, bool bare = false) const;
+
+ private:
+  std::uint64_t seed_ = 0;
+};
+
+// The names of the functions that the conversation offers.
+std::set<std::string, std::less<>> offered_functions(const Conversation& conversation);
 
 }  // namespace inferno

@@ -9,7 +9,7 @@ StopMatcher::StopMatcher(const std::vector<std::string>& stops) {
   for (const std::string& text : stops) {
     if (text.empty()) continue;
     Stop stop{.text = text, .fallback = std::vector<std::size_t>(text.size() + 1, 0), .seen = 0};
-    // A text looked for in its own tail gives the fallbacks (Knuth, Morris and Pratt).
+    // Matching the text against itself gives the fallbacks (Knuth-Morris-Pratt).
     for (std::size_t i = 1; i < text.size(); ++i) {
       advance(stop, text[i]);
       stop.fallback[i + 1] = stop.seen;

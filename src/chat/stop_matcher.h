@@ -1,6 +1,6 @@
-// Stop strings in a stream of text, also across the borders of its pieces. What is returned never holds a
-// stop string or a part of one, and nothing is held back that could be shown: only the longest end of the
-// text that may still become a stop string waits.
+// Finds stop strings in a stream of text, across the boundaries of its pieces. The returned text never
+// contains a stop string or a part of one, and no more is held back than the longest suffix that may still
+// become one.
 #pragma once
 
 #include <cstddef>
@@ -12,26 +12,27 @@ namespace inferno {
 
 class StopMatcher {
  public:
-  // Empty stop strings are ignored: they would stop every reply before its first letter.
+  // Empty stop strings are ignored: they would stop every reply at once.
   explicit StopMatcher(const std::vector<std::string>& stops);
 
-  // The text that is safe to show now. The stop string that ends first wins, of several ending together the
-  // longest. Once stopped, everything further is dropped.
+  // The text that is safe to show now. The stop string that ends first wins; if several end together, the
+  // longest. All text after it is dropped.
   std::string push(std::string_view text);
-  // The text that waited for a stop string that did not come.
+  // The text that was held back.
   std::string finish();
 
   bool stopped() const { return !matched_.empty(); }
-  const std::string& matched() const { return matched_; }  // the stop string that was found; empty when none
+  const std::string& matched() const { return matched_; }  // the stop string that was found; empty if none
 
  private:
   struct Stop {
     std::string text;
-    std::vector<std::size_t> fallback;  // [n]: the longest proper prefix of the first n bytes that ends them
-    std::size_t seen = 0;               // bytes of `text` that the stream ends with
+    std::vector<std::size_t>
+        fallback;          // [n]: length of the longest proper prefix that is a suffix of n bytes
+    std::size_t seen = 0;  // number of bytes of `text` at the end of the stream
   };
   static void advance(Stop& stop, char byte);
-  // Adds one byte; true when a stop string is complete.
+  // Adds one byte; true if it completes a stop string.
   bool take(char byte, std::string& shown);
 
   std::vector<Stop> stops_;

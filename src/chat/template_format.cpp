@@ -1,16 +1,46 @@
 #include "chat/template_format.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <optional>
 #include <vector>
 
-#include "chat/harmony_parser.h"
-#include "chat/message_fields.h"
+#include "chat/conversation.h"
+#include "chat/harmony/parser.h"
+#include "chat/jinja/template.h"
 #include "chat/text_reply.h"
 
 namespace inferno {
 namespace {
+
+// Templates print arguments with tojson, which would quote a string again.
+void parse_arguments(Json& message) {
+  if (!message.contains("tool_calls") || !message.at("tool_calls").is_array()) return;
+  for (Json& call : message.at("tool_calls")) {
+    if (!call.is_object()) continue;
+    const bool nested = call.contains("function") && call.at("function").is_object();
+    Json& function = nested ? call.at("function") : call;
+    if (!function.contains("arguments") || !function.at("arguments").is_string()) continue;
+    auto parsed = parse_json_if_valid(function.at("arguments").get_ref<const std::string&>());
+    if (parsed && parsed->is_object()) function["arguments"] = *std::move(parsed);
+  }
+}
+
+void adapt(Json& message, const std::string& where, std::string_view source) {
+  const std::string role = role_of(message, where);
+  if (role == "developer" && source.find("developer") == std::string_view::npos) message["role"] = "system";
+  if (message.contains("content") && message.at("content").is_array()) {
+    message["content"] = text_of(message, where, "\n");
+  }
+  if (const auto reasoning = reasoning_of(message, where)) {
+    for (const char* name : {"reasoning_content", "thinking"}) {
+      if (!message.contains(name) && source.find(name) != std::string_view::npos) message[name] = *reasoning;
+    }
+  }
+  parse_arguments(message);
+}
 
 bool mentions(std::string_view source, std::string_view text) {
   return source.find(text) != std::string_view::npos;
@@ -24,8 +54,8 @@ ReasoningTags reasoning_tags(std::string_view source, const Tokenizer& tokenizer
   return {};
 }
 
-// The vocabulary's end tokens, and those that end a turn in this template: files of fine-tuned models often
-// name only the base model's.
+// The vocabulary's end tokens and those that end a turn in this template: the files of fine-tuned models
+// often list only the end tokens of the base model.
 std::vector<TokenId> end_of_turn(std::string_view source, const Tokenizer& tokenizer) {
   constexpr std::string_view names[] = {"<|eot_id|>",      "<|im_end|>",    "<|end|>",        "<end_of_turn>",
                                         "<|end_of_turn|>", "<|endoftext|>", "<|end_of_text|>"};
@@ -41,19 +71,20 @@ std::vector<TokenId> end_of_turn(std::string_view source, const Tokenizer& token
   return stops;
 }
 
-// One template and how replies to it are read.
-struct Side {
-  Side(const TemplateSource& given, const Tokenizer& tokenizer)
+// One template and how replies to it are parsed.
+struct Variant {
+  Variant(const TemplateSource& given, const Tokenizer& tokenizer)
       : source(given),
         parsed(parse_template(given)),
-        in_channels(harmony::ControlTokens::of(tokenizer).suffice() && mentions(given.source, "<|message|>")),
+        has_channels(harmony::ControlTokens::of(tokenizer).suffice() &&
+                     mentions(given.source, "<|message|>")),
         tags(reasoning_tags(given.source, tokenizer)),
         syntax(tool_call_syntax(given.source)),
-        stops(in_channels ? harmony::stop_tokens(tokenizer) : end_of_turn(given.source, tokenizer)) {}
+        stops(has_channels ? harmony::stop_tokens(tokenizer) : end_of_turn(given.source, tokenizer)) {}
 
   TemplateSource source;
   jinja::Template parsed;
-  bool in_channels;
+  bool has_channels;
   ReasoningTags tags;
   ToolCallSyntax syntax;
   std::vector<TokenId> stops;
@@ -75,7 +106,7 @@ std::vector<TextSpan> spans_of(const jinja::Rendered& rendered) {
   return spans;
 }
 
-// What follows the template's last <|start|>: not one that a user typed.
+// The text after the last <|start|> that the template itself wrote.
 std::optional<std::string> opening_of(const jinja::Rendered& rendered) {
   constexpr std::string_view start = "<|start|>";
   for (std::size_t at = rendered.text.rfind(start); at != std::string::npos;
@@ -99,7 +130,7 @@ class TemplateFormat : public ChatFormat {
   std::string name() const override { return usual_.source.name; }
 
   Prompt render(const Conversation& conversation) const override {
-    jinja::Rendered rendered = rendered_by(side(conversation), conversation);
+    jinja::Rendered rendered = rendered_by(variant_for(conversation), conversation);
     Prompt prompt;
     prompt.tokens = options_.user_text_may_hold_control_tokens ? tokenizer_.encode_prompt(rendered.text)
                                                                : tokenizer_.encode_spans(spans_of(rendered));
@@ -118,8 +149,8 @@ class TemplateFormat : public ChatFormat {
   }
 
   std::unique_ptr<ReplyParser> parser(const Conversation& conversation) const override {
-    const Side& chosen = side(conversation);
-    if (chosen.in_channels) {
+    const Variant& chosen = variant_for(conversation);
+    if (chosen.has_channels) {
       harmony::ParserSetup setup{.conversation = &conversation, .opening = {}};
       if (const auto opening = opening_of(rendered_by(chosen, conversation))) {
         setup.opening = tokenizer_.encode_prompt(*opening);
@@ -134,19 +165,19 @@ class TemplateFormat : public ChatFormat {
   }
 
  private:
-  const Side& side(const Conversation& conversation) const {
+  const Variant& variant_for(const Conversation& conversation) const {
     return with_tools_ && has_tools(conversation) ? *with_tools_ : usual_;
   }
 
-  jinja::Rendered rendered_by(const Side& chosen, const Conversation& conversation) const {
+  jinja::Rendered rendered_by(const Variant& chosen, const Conversation& conversation) const {
     jinja::RenderOptions options;
     options.clock = options_.clock;
     options.model_texts = chosen.source.model_texts;
     return chosen.parsed.render(template_variables(conversation, chosen.source.source), options);
   }
 
-  // Whether the prompt ends with the opening tag. Only templates that write it are rendered for this.
-  bool opens_reasoning(const Side& chosen, const Conversation& conversation) const {
+  // Whether the prompt ends with the opening tag. Only templates that mention it are rendered for this.
+  bool opens_reasoning(const Variant& chosen, const Conversation& conversation) const {
     if (chosen.tags.open.empty() || !mentions(chosen.source.source, chosen.tags.open)) return false;
     std::string text = rendered_by(chosen, conversation).text;
     text.erase(text.find_last_not_of(" \n\r\t") + 1);
@@ -155,11 +186,29 @@ class TemplateFormat : public ChatFormat {
 
   const Tokenizer& tokenizer_;
   ChatOptions options_;
-  Side usual_;
-  std::optional<Side> with_tools_;
+  Variant usual_;
+  std::optional<Variant> with_tools_;
 };
 
 }  // namespace
+
+Json template_variables(const Conversation& conversation, std::string_view source) {
+  check_form(conversation);
+  Json variables = Json::object();
+  variables["messages"] = conversation.messages;
+  for (std::size_t i = 0; i < conversation.messages.size(); ++i) {
+    adapt(variables["messages"][i], fmt::format("messages[{}]", i), source);
+  }
+  variables["tools"] = conversation.tools;
+  variables["documents"] = nullptr;
+  variables["add_generation_prompt"] = conversation.add_generation_prompt;
+  if (!conversation.reasoning_effort.empty()) variables["reasoning_effort"] = conversation.reasoning_effort;
+  if (!conversation.variables.is_object()) return variables;
+  for (const auto& [name, value] : conversation.variables.items()) {
+    if (name != "messages" && name != "tools" && name != "add_generation_prompt") variables[name] = value;
+  }
+  return variables;
+}
 
 std::unique_ptr<ChatFormat> make_template_format(const Tokenizer& tokenizer, const TemplateSource& usual,
                                                  const TemplateSource* with_tools,

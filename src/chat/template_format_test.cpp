@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "chat/made_up_vocabulary.h"
+#include "chat/conversation.h"
+#include "chat/vocabulary_scene.h"
 #include "support/caught_error.h"
 #include "support/replies.h"
 
@@ -52,7 +53,7 @@ TEST(TemplateFormat, KeepsUserTextFromForgingControlTokens) {
   EXPECT_EQ(std::count(parity.tokens.begin(), parity.tokens.end(), end), 2);
 }
 
-TEST(TemplateFormat, PassesConversationsInTheTermsOfTemplates) {
+TEST(TemplateFormat, PassesConversationsInTheFormThatTemplatesExpect) {
   const Conversation conversation = saying(
       R"([{"role": "developer", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
                  {"role": "assistant", "reasoning": "why", "tool_calls": [{"function": {"name": "f", "arguments": "{\"x\": 1}"}},
@@ -87,7 +88,7 @@ TEST(TemplateFormat, FindsReasoningAndCallsInReplies) {
             (Reply{"Ok. <tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>", "Hm.", {}, {}}));
 }
 
-TEST(TemplateFormat, KnowsThatThePromptOpenedTheReasoning) {
+TEST(TemplateFormat, NoticesThatThePromptOpenedTheReasoning) {
   const auto tokenizer = vocabulary_with({"<|im_start|>", "<|im_end|>"});
   const auto format =
       format_of(*tokenizer, chatml + "{% if enable_thinking is not false %}<think>\n{% endif %}");
@@ -97,7 +98,7 @@ TEST(TemplateFormat, KnowsThatThePromptOpenedTheReasoning) {
   EXPECT_EQ(reply_in(*format, *tokenizer, conversation, "Yes."), (Reply{"Yes.", "", {}, {}}));
 }
 
-TEST(TemplateFormat, ReadsChannelsOfASmallModelByTheNamesOfItsTokens) {
+TEST(TemplateFormat, ParsesChannelsIfTheVocabularyHasHarmonysTokens) {
   const auto tokenizer = harmony_vocabulary();
   ASSERT_FALSE(is_o200k_harmony(*tokenizer));
   const std::string source =
@@ -127,7 +128,7 @@ TEST(TemplateFormat, LeavesOtherControlTokensOutOfTheText) {
             2u);
 }
 
-TEST(TemplateFormat, UsesTheTemplateForToolsWhereThereAreTwo) {
+TEST(TemplateFormat, UsesTheToolTemplateForConversationsWithTools) {
   const auto tokenizer = vocabulary_with({});
   const auto format = make_chat_format(*tokenizer, {.usual = TemplateSource{"a", "plain", {}},
                                                     .with_tools = TemplateSource{"b", "tools", {}},
@@ -145,10 +146,10 @@ TEST(ChatFormat, ChoosesTheDefaultOfAFamilyOrNone) {
   EXPECT_EQ(format->render(saying(hello)).text,
             "<|start_of_role|>user<|end_of_role|>Hi <|im_end|>!\n<|start_of_role|>assistant<|end_of_role|>");
   EXPECT_EQ(make_chat_format(*vocabulary_with({"<|endoftext|>"}), {}), nullptr);
-  EXPECT_EQ(make_chat_format(*harmony_vocabulary(), {}), nullptr);  // its tokens, but not its vocabulary
+  EXPECT_EQ(make_chat_format(*harmony_vocabulary(), {}), nullptr);  // Harmony's tokens with other ids
 }
 
-TEST(ChatFormat, SaysWhatIsWrongWithAConversation) {
+TEST(ChatFormat, NamesTheMalformedFieldOfAConversation) {
   const auto tokenizer = vocabulary_with({"<|im_start|>", "<|im_end|>"});
   const auto format = format_of(*tokenizer, chatml);
   EXPECT_EQ(std::string(caught_error([&] { format->render(saying("[{}]")); }).what()),

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "chat/json.h"
 
 namespace inferno {
 namespace {
@@ -56,13 +57,13 @@ std::optional<TemplateSource> from_json(const fs::path& path, bool with_tools) {
 }
 
 std::optional<TemplateSource> from_files(const fs::path& model, bool with_tools) {
-  const std::uint64_t most = jinja::Budgets{}.source_bytes;
+  const std::uint64_t max_bytes = jinja::Budgets{}.source_bytes;
   const fs::path with_tools_file = model / "additional_chat_templates" / "tool_use.jinja";
   if (with_tools && fs::exists(with_tools_file)) {
-    return TemplateSource{with_tools_file.string(), read_file(with_tools_file, most), {}};
+    return TemplateSource{with_tools_file.string(), read_file(with_tools_file, max_bytes), {}};
   }
   const fs::path file = model / "chat_template.jinja";
-  if (fs::exists(file)) return TemplateSource{file.string(), read_file(file, most), {}};
+  if (fs::exists(file)) return TemplateSource{file.string(), read_file(file, max_bytes), {}};
   return std::nullopt;
 }
 

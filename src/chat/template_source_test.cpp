@@ -8,7 +8,7 @@
 namespace inferno {
 namespace {
 
-TEST(TemplateSource, PrefersTheFileOfItsOwn) {
+TEST(TemplateSource, PrefersChatTemplateJinja) {
   const TemporaryDirectory model;
   model.write("chat_template.jinja", "from file");
   model.write("tokenizer_config.json", R"({"chat_template": "from config", "bos_token": "<s>"})");
@@ -19,7 +19,7 @@ TEST(TemplateSource, PrefersTheFileOfItsOwn) {
   EXPECT_EQ(source->model_texts.at("bos_token"), "<s>");
 }
 
-TEST(TemplateSource, ReadsTheTokenizersConfiguration) {
+TEST(TemplateSource, ReadsTokenizerConfig) {
   const TemporaryDirectory model;
   model.write(
       "tokenizer_config.json",
@@ -30,7 +30,7 @@ TEST(TemplateSource, ReadsTheTokenizersConfiguration) {
   EXPECT_EQ(source->model_texts, (std::map<std::string, std::string>{{"eos_token", "</s>"}}));
 }
 
-TEST(TemplateSource, PassesByAModelMaxLengthBeyond64Bits) {
+TEST(TemplateSource, IgnoresAModelMaxLengthBeyond64Bits) {
   const TemporaryDirectory model;
   model.write("tokenizer_config.json",
               R"({"chat_template": "x", "model_max_length": 1000000000000000019884624838656})");
@@ -47,7 +47,7 @@ TEST(TemplateSource, ChoosesAmongNamedTemplates) {
   EXPECT_EQ(read_template(model.path(), true)->source, "plain");
 }
 
-TEST(TemplateSource, ReadsTheProcessorsFileAndTheMapOfSpecialTokens) {
+TEST(TemplateSource, ReadsChatTemplateJsonAndSpecialTokensMap) {
   const TemporaryDirectory model;
   model.write("chat_template.json", R"({"chat_template": "vision"})");
   model.write("special_tokens_map.json", R"({"bos_token": "<|b|>"})");
@@ -57,14 +57,14 @@ TEST(TemplateSource, ReadsTheProcessorsFileAndTheMapOfSpecialTokens) {
   EXPECT_EQ(source->model_texts.at("bos_token"), "<|b|>");
 }
 
-TEST(TemplateSource, SaysWhenThereIsNone) {
+TEST(TemplateSource, ReturnsNothingWithoutATemplate) {
   const TemporaryDirectory model;
   EXPECT_FALSE(read_template(model.path(), false));
   model.write("tokenizer_config.json", R"({"bos_token": "<s>", "chat_template": null})");
   EXPECT_FALSE(read_template(model.path(), false));
 }
 
-TEST(TemplateSource, RefusesFilesOfTheWrongShape) {
+TEST(TemplateSource, RefusesMalformedFiles) {
   const TemporaryDirectory model;
   for (const char* text : {"[]", "{", R"({"chat_template": 5})", R"({"chat_template": [1]})",
                            R"({"chat_template": [{"name": "x"}]})", R"({"chat_template": {"a": "b"}})"}) {

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
-#include "chat/message_fields.h"
+#include "chat/conversation.h"
 
 namespace inferno {
 namespace {
@@ -39,7 +41,7 @@ class TextReplyParser : public ReplyParser {
   }
 
  private:
-  // Control tokens are none, but for those that mark reasoning and tool calls.
+  // Control tokens are not text, except those that mark reasoning and tool calls.
   bool is_text(TokenId token) const {
     const auto& stops = setup_.stop_tokens;
     if (std::find(stops.begin(), stops.end(), token) != stops.end()) return false;
@@ -66,6 +68,75 @@ class TextReplyParser : public ReplyParser {
 };
 
 }  // namespace
+
+ReasoningSplitter::ReasoningSplitter(ReasoningTags tags, bool begins_inside)
+    : tags_(tags),
+      begins_inside_(begins_inside),
+      state_(tags.open.empty() ? State::content : State::before) {}
+
+void ReasoningSplitter::take(char byte, Split& split) {
+  switch (state_) {
+    case State::before: take_before(byte, split); return;
+    case State::inside: take_inside(byte, split); return;
+    case State::after:
+      if (byte == '\n' || byte == '\r') return;
+      state_ = State::content;
+      split.content += byte;
+      return;
+    case State::content: split.content += byte; return;
+  }
+}
+
+// Also if the prompt ends with the opening tag: some models repeat it.
+void ReasoningSplitter::take_before(char byte, Split& split) {
+  held_ += byte;
+  const std::size_t first = held_.find_first_not_of(" \n\r\t");
+  if (first == std::string::npos) return;
+  const std::string_view begun = std::string_view(held_).substr(first);
+  if (begun == tags_.open) {
+    held_.clear();
+    state_ = State::inside;
+  } else if (!tags_.open.starts_with(begun)) {
+    const std::string text = std::exchange(held_, {});
+    state_ = begins_inside_ ? State::inside : State::content;
+    for (const char held : text) take(held, split);
+  }
+}
+
+// Holds back line breaks and the start of the closing tag.
+void ReasoningSplitter::take_inside(char byte, Split& split) {
+  held_ += byte;
+  while (!held_.empty()) {
+    const std::size_t first = held_.find_first_not_of("\n\r");
+    if (first == std::string::npos) {
+      if (!has_text_) held_.clear();  // line breaks after the opening tag
+      return;
+    }
+    const std::string_view begun = std::string_view(held_).substr(first);
+    if (begun == tags_.close) {
+      held_.clear();
+      state_ = State::after;
+      return;
+    }
+    if (tags_.close.starts_with(begun)) return;
+    split.reasoning.append(held_, 0, first + 1);
+    held_.erase(0, first + 1);
+    has_text_ = true;
+  }
+}
+
+ReasoningSplitter::Split ReasoningSplitter::push(std::string_view text) {
+  Split split;
+  for (const char byte : text) take(byte, split);
+  return split;
+}
+
+ReasoningSplitter::Split ReasoningSplitter::finish() {
+  Split split;
+  const bool reasons = state_ == State::inside || (state_ == State::before && begins_inside_);
+  (reasons ? split.reasoning : split.content) = std::exchange(held_, {});
+  return split;
+}
 
 std::unique_ptr<ReplyParser> make_text_parser(const Tokenizer& tokenizer, TextReplySetup setup) {
   return std::make_unique<TextReplyParser>(tokenizer, std::move(setup));

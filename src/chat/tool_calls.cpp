@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
+
+#include "chat/json.h"
 
 namespace inferno {
 namespace {
 
-constexpr std::size_t longest_name = 512;
+constexpr std::size_t max_name_bytes = 512;
 
 bool is_blank(char byte) {
   return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t';
@@ -24,7 +27,7 @@ bool mentions(std::string_view source, std::string_view marker) {
   return source.find(marker) != std::string_view::npos;
 }
 
-// "f[ARGS]" or "f[CALL_ID]123456789[ARGS]"; empty when it is neither.
+// The f of "f[ARGS]" or "f[CALL_ID]123456789[ARGS]"; empty for other texts.
 std::string_view function_name(std::string_view text) {
   while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
   if (text.ends_with("[ARGS]")) text.remove_suffix(6);
@@ -34,7 +37,171 @@ std::string_view function_name(std::string_view text) {
   return is_name(text) ? text : std::string_view{};
 }
 
+bool is_scalar(char byte) {
+  return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+         byte == '+' || byte == '-' || byte == '.';
+}
+
+bool is_known(std::string_view key) {
+  constexpr std::string_view known[] = {"name", "function", "arguments", "parameters", "type", "id"};
+  return std::find(std::begin(known), std::end(known), key) != std::end(known);
+}
+
+// nullopt if the text is not a JSON string.
+std::optional<std::string> decoded(const std::string& quoted) {
+  const auto value = parse_json_if_valid(quoted);
+  return value && value->is_string() ? std::optional(value->get<std::string>()) : std::nullopt;
+}
+
 }  // namespace
+
+CallScanner CallScanner::of_arguments(std::string name) {
+  CallScanner scanner;
+  scanner.name_ = std::move(name);
+  scanner.only_arguments_ = true;
+  scanner.role_ = Role::arguments;
+  scanner.state_ = State::value_begin;
+  return scanner;
+}
+
+CallScanner::Status CallScanner::take(char byte) {
+  switch (state_) {
+    case State::begin:
+      if (byte != '{') return Status::invalid;
+      state_ = State::key_or_end;
+      return Status::more;
+    case State::key_or_end:
+      if (is_blank(byte) || byte == ',') return Status::more;
+      if (byte == '}') return after_value(byte);
+      if (byte != '"') return Status::invalid;
+      key_.clear();
+      state_ = State::key;
+      return Status::more;
+    case State::key:
+      if (byte == '"' && !key_escaped_) {
+        state_ = State::colon;
+        return Status::more;
+      }
+      key_escaped_ = byte == '\\' && !key_escaped_;
+      key_ += byte;
+      return Status::more;
+    case State::colon:
+      if (is_blank(byte)) return Status::more;
+      if (byte != ':' || (keys_ == Keys::known && !is_known(key_))) return Status::invalid;
+      state_ = State::value_begin;
+      return Status::more;
+    case State::value_begin: return is_blank(byte) ? Status::more : begin_value(byte);
+    case State::value: return take_value(byte);
+    case State::after_value: return after_value(byte);
+  }
+  return Status::invalid;
+}
+
+CallScanner::Status CallScanner::begin_value(char byte) {
+  if (!only_arguments_) {
+    role_ = Role::other;
+    if ((key_ == "name" || key_ == "function") && byte == '"' && !name_) role_ = Role::name;
+    if ((key_ == "arguments" || key_ == "parameters") && !has_arguments_) role_ = Role::arguments;
+    if (key_ == "function" && byte == '{') {
+      ++nested_;
+      state_ = State::key_or_end;
+      return Status::more;
+    }
+  }
+  value_ = {};
+  text_.clear();
+  // Some models write the arguments as a string that contains JSON, or as null.
+  decodes_ = role_ == Role::name || (role_ == Role::arguments && byte != '{' && byte != '[');
+  if (byte == '"') {
+    value_.in_string = true;
+  } else if (byte == '{' || byte == '[') {
+    value_.open = byte == '{' ? "}" : "]";
+  } else if (is_scalar(byte)) {
+    value_.is_scalar = true;
+  } else {
+    return Status::invalid;
+  }
+  if (role_ == Role::arguments) has_arguments_ = true;
+  keep(byte);
+  state_ = State::value;
+  return Status::more;
+}
+
+void CallScanner::keep(char byte) {
+  if (decodes_) {
+    text_ += byte;
+  } else if (role_ == Role::arguments) {
+    arguments_ += byte;
+  }
+}
+
+CallScanner::Step CallScanner::step(char byte) {
+  if (value_.in_string) {
+    if (value_.escaped) {
+      value_.escaped = false;
+    } else if (byte == '\\') {
+      value_.escaped = true;
+    } else if (byte == '"') {
+      value_.in_string = false;
+      if (value_.open.empty()) return Step::last;
+    }
+    return Step::inside;
+  }
+  if (value_.is_scalar) return is_scalar(byte) ? Step::inside : Step::past;
+  if (byte == '"') value_.in_string = true;
+  if (byte == '{') value_.open += '}';
+  if (byte == '[') value_.open += ']';
+  if (byte == '}' || byte == ']') {
+    if (value_.open.back() != byte) return Step::invalid;
+    value_.open.pop_back();
+    if (value_.open.empty()) return Step::last;
+  }
+  // JSON has no such character outside of strings: it begins the marker that ends the call.
+  return byte == '<' ? Step::invalid : Step::inside;
+}
+
+CallScanner::Status CallScanner::take_value(char byte) {
+  switch (step(byte)) {
+    case Step::inside: keep(byte); return Status::more;
+    case Step::last: keep(byte); return finish_value();
+    case Step::past: {
+      const Status status = finish_value();
+      return status == Status::more ? after_value(byte) : status;
+    }
+    case Step::invalid: return Status::invalid;
+  }
+  return Status::invalid;
+}
+
+CallScanner::Status CallScanner::finish_value() {
+  if (decodes_) {
+    const auto text = decoded(text_);
+    if (role_ == Role::name) {
+      if (!text || text->empty()) return Status::invalid;
+      name_ = text;
+    } else {
+      arguments_ += text ? *text : text_ == "null" ? "{}" : text_;
+    }
+  }
+  state_ = State::after_value;
+  return only_arguments_ ? Status::done : Status::more;
+}
+
+CallScanner::Status CallScanner::after_value(char byte) {
+  state_ = State::after_value;
+  if (is_blank(byte)) return Status::more;
+  if (byte == ',') {
+    state_ = State::key_or_end;
+    return Status::more;
+  }
+  if (byte != '}') return Status::invalid;
+  if (nested_-- > 0) return Status::more;
+  return name_ ? Status::done : Status::invalid;
+}
+
+std::string CallScanner::take_arguments() {
+  return std::exchange(arguments_, {});
+}
 
 ToolCallSyntax tool_call_syntax(std::string_view source) {
   ToolCallSyntax syntax;
@@ -79,7 +246,7 @@ void ToolCallExtractor::push(std::string_view text, ReplyParts& to) {
 void ToolCallExtractor::finish(ReplyParts& to) {
   if (state_ == State::object && announced_) end_call(/*complete=*/false, to);
   if (state_ == State::list && announced_) {
-    to.warning("the model broke off a list of tool calls");
+    to.warning("the model did not finish a list of tool calls");
   } else if (state_ != State::text) {
     give_up(to);
   }
@@ -100,12 +267,12 @@ void ToolCallExtractor::take(char byte, ReplyParts& to) {
 }
 
 bool ToolCallExtractor::may_begin_object() const {
-  return quiet_ && (syntax_.json_reply || (marked_ && behind_call_));
+  return quiet_ && (syntax_.json_reply || (marked_ && after_call_));
 }
 
 void ToolCallExtractor::take_text(char byte, ReplyParts& to) {
   if (quiet_ && tail_.empty()) {
-    const bool separates = behind_call_ && (syntax_.json_reply || marked_) && (byte == ';' || byte == ',');
+    const bool separates = after_call_ && (syntax_.json_reply || marked_) && (byte == ';' || byte == ',');
     if (is_blank(byte) || separates) {
       blanks_ += byte;
       return;
@@ -134,7 +301,7 @@ void ToolCallExtractor::match_markers(ReplyParts& to) {
       tentative_ = announced_ = false;
       return;
     }
-    const bool closes = behind_call_ && quiet_;
+    const bool closes = after_call_ && quiet_;
     if (closes && std::any_of(syntax_.closes.begin(), syntax_.closes.end(), is_whole)) {
       tail_.clear();
       blanks_.clear();
@@ -146,7 +313,7 @@ void ToolCallExtractor::match_markers(ReplyParts& to) {
     to.content(std::exchange(blanks_, {}));
     to.content(tail_.substr(0, 1));
     tail_.erase(0, 1);
-    quiet_ = behind_call_ = marked_ = false;
+    quiet_ = after_call_ = marked_ = false;
   }
 }
 
@@ -180,7 +347,7 @@ void ToolCallExtractor::take_name(char byte, ReplyParts& to) {
     }
   }
   const bool fits = is_name(std::string_view(&byte, 1)) || is_blank(byte) || byte == '[' || byte == ']';
-  if (!fits || name_.size() >= longest_name) {
+  if (!fits || name_.size() >= max_name_bytes) {
     give_up(to);
     take_text(byte, to);
     return;
@@ -198,11 +365,11 @@ void ToolCallExtractor::begin_object(CallScanner scanner, bool tentative) {
 
 void ToolCallExtractor::take_object(char byte, ReplyParts& to) {
   const CallScanner::Status status = scanner_.take(byte);
-  if (!announced_ && status != CallScanner::Status::broken) held_ += byte;
+  if (!announced_ && status != CallScanner::Status::invalid) held_ += byte;
   if (!announced_ && scanner_.name()) {
     if (tentative_ && !functions_.contains(*scanner_.name())) {
       give_up(to);
-      if (status == CallScanner::Status::broken) take_text(byte, to);
+      if (status == CallScanner::Status::invalid) take_text(byte, to);
       return;
     }
     announce(to);
@@ -257,7 +424,7 @@ void ToolCallExtractor::send_arguments(ReplyParts& to) {
 
 void ToolCallExtractor::end_call(bool complete, ReplyParts& to) {
   if (!complete) {
-    to.warning("the model broke off a tool call");
+    to.warning("the model did not finish a tool call");
   } else if (!scanner_.has_arguments()) {
     to.arguments(call_, "{}");
   } else if (!Json::accept(arguments_)) {
@@ -265,15 +432,15 @@ void ToolCallExtractor::end_call(bool complete, ReplyParts& to) {
   }
   if (!complete) in_list_ = false;
   state_ = in_list_ ? State::list : State::text;
-  quiet_ = behind_call_ = true;
+  quiet_ = after_call_ = true;
   tentative_ = false;
 }
 
 void ToolCallExtractor::give_up(ReplyParts& to) {
-  if (!tentative_) to.warning("the model began a tool call that is none");
+  if (!tentative_) to.warning("the model wrote an invalid tool call, returned as text");
   to.content(std::exchange(held_, {}));
   state_ = State::text;
-  quiet_ = behind_call_ = marked_ = in_list_ = tentative_ = false;
+  quiet_ = after_call_ = marked_ = in_list_ = tentative_ = false;
 }
 
 }  // namespace inferno

@@ -1,24 +1,24 @@
-// Tool calls in a reply that is text: found by the markers of the model's family, or where the reply is a
-// JSON object that calls an offered function. Text around the calls is kept; a call that breaks off or is
-// none comes back as content with a warning. What comes out does not depend on how the text was cut into
+// Tool calls in a reply that is text: found by the markers of the model's family, or because the reply is a
+// JSON object that calls an offered function. Text around the calls is kept; a call that is invalid or
+// unfinished comes back as content with a warning. The result does not depend on how the text was cut into
 // pieces.
 //
-// | family            | a call                                                       |
-// |-------------------|--------------------------------------------------------------|
-// | Qwen, Hermes, Granite 4 | <tool_call>{"name": "f", "arguments": {…}}</tool_call> |
-// | Llama 3.x         | {"name": "f", "parameters": {…}} at the beginning, or behind <|python_tag|>; several
-// with ; | | Mistral           | [TOOL_CALLS][{"name": "f", "arguments": {…}}] or [TOOL_CALLS]f[ARGS]{…} | |
-// Granite 3         | <|tool_call|>[{"name": "f", "arguments": {…}}]               | | Phi-4             |
-// <|tool_call|>[…]<|/tool_call|> or functools[…]               |
+// | family                  | a call                                                              |
+// |-------------------------|---------------------------------------------------------------------|
+// | Qwen, Hermes, Granite 4 | <tool_call>{"name": "f", "arguments": {…}}</tool_call>              |
+// | Llama 3.x               | {"name": "f", "parameters": {…}} at the start or after              |
+// |                         | <|python_tag|>; several are separated by ;                          |
+// | Mistral                 | [TOOL_CALLS][{"name": "f", "arguments": {…}}], [TOOL_CALLS]f[ARGS]{…} |
+// | Granite 3               | <|tool_call|>[{"name": "f", "arguments": {…}}]                      |
+// | Phi-4                   | <|tool_call|>[…]<|/tool_call|> or functools[…]                      |
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "chat/call_ids.h"
-#include "chat/call_scanner.h"
 #include "chat/reply_parts.h"
 
 namespace inferno {
@@ -26,16 +26,67 @@ namespace inferno {
 struct ToolCallSyntax {
   std::vector<std::string_view> opens;   // a call follows
   std::vector<std::string_view> closes;  // may follow a call
-  bool json_reply = false;               // a reply that is a call and nothing else has no marker
+  bool json_reply = false;               // a reply that is only a call has no marker
   bool named = false;                    // f[ARGS]{…} is a call
-  bool bare_ids = false;                 // ids of nine letters and digits, nothing else
+  bool bare_ids = false;                 // ids without the prefix "call_"
 };
 
 // The syntax of the families whose markers the template mentions.
 ToolCallSyntax tool_call_syntax(std::string_view template_source);
 
-// Control tokens that are part of a syntax and hence reach the extractor as text.
+// Whether a control token is part of a syntax, so that its text must be passed to the extractor.
 bool is_tool_call_marker(std::string_view token);
+
+// Scans one tool call as JSON, byte by byte: {"name": "f", "arguments": {…}} with keys in any order; also
+// "parameters" for "arguments", and both inside "function". Only brackets and quotes are checked; the text
+// between them is passed on unchanged, so the pieces of the arguments are exactly the model's text.
+class CallScanner {
+ public:
+  enum class Status { more, done, invalid };  // invalid: the byte was not consumed
+
+  enum class Keys { any, known };  // known: a key that calls do not have is invalid
+  explicit CallScanner(Keys keys = Keys::any) : keys_(keys) {}
+  // Only the arguments of a function whose name has been read.
+  static CallScanner of_arguments(std::string name);
+
+  Status take(char byte);
+
+  const std::optional<std::string>& name() const { return name_; }
+  bool has_arguments() const { return has_arguments_; }
+  // The text of the arguments since the previous call of this function.
+  std::string take_arguments();
+
+ private:
+  enum class State { begin, key_or_end, key, colon, value_begin, value, after_value };
+  enum class Role { name, arguments, other };
+  // The state inside a value.
+  struct Value {
+    std::string open;  // the closing brackets still expected
+    bool in_string = false, escaped = false, is_scalar = false;
+  };
+  enum class Step { inside, last, past, invalid };  // past: the byte follows the end of the value
+
+  Status begin_value(char byte);
+  Status take_value(char byte);
+  Status finish_value();
+  Status after_value(char byte);
+  Step step(char byte);
+  void keep(char byte);
+
+  Keys keys_;
+  State state_ = State::begin;
+  std::string key_;
+  bool key_escaped_ = false;
+  Role role_ = Role::other;
+  Value value_;
+  bool only_arguments_ = false;
+  int nested_ = 0;    // levels of "function"
+  std::string text_;  // of a value that is decoded once it is complete
+  bool decodes_ = false;
+  std::optional<std::string> name_;
+  bool has_arguments_ = false;
+  std::string arguments_;
+};
 
 class ToolCallExtractor {
  public:
@@ -59,7 +110,7 @@ class ToolCallExtractor {
   void announce(ReplyParts& to);
   void send_arguments(ReplyParts& to);
   void end_call(bool complete, ReplyParts& to);
-  // What was held for a call is text after all.
+  // Returns the text that was held back for a call.
   void give_up(ReplyParts& to);
 
   ToolCallSyntax syntax_;
@@ -67,10 +118,10 @@ class ToolCallExtractor {
   CallIds ids_;
 
   State state_ = State::text;
-  // In text. Blanks at the beginning and behind a call are content only if text follows.
-  bool quiet_ = true;
-  bool behind_call_ = false;
-  bool marked_ = false;  // behind an opening marker without its closing one
+  // In text. Blanks at the start and after a call are content only if text follows.
+  bool quiet_ = true;  // only blanks since the start or the last call
+  bool after_call_ = false;
+  bool marked_ = false;  // after an opening marker, before its closing one
   std::string blanks_;
   std::string tail_;  // may become a marker
   // In a call.

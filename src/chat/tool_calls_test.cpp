@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "chat/conversation.h"
 #include "support/replies.h"
 
 namespace inferno {
@@ -40,7 +41,7 @@ Reply extracted(const std::string& family, const std::vector<std::string>& piece
   return reply;
 }
 
-// The same for every cut into two pieces and for single bytes.
+// Checks that every split into two pieces and into single bytes gives the same.
 Reply extracted(const std::string& family, const std::string& text) {
   const Reply whole = extracted(family, std::vector{text});
   std::vector<std::string> bytes;
@@ -53,11 +54,11 @@ Reply extracted(const std::string& family, const std::string& text) {
   return whole;
 }
 
-const std::string none = "the model began a tool call that is none";
-const std::string broken_off = "the model broke off a tool call";
+const std::string invalid = "the model wrote an invalid tool call, returned as text";
+const std::string unfinished = "the model did not finish a tool call";
 const std::string not_json = "the arguments of a tool call are not valid JSON";
 
-TEST(ToolCalls, FindsThoseOfQwenAndHermes) {
+TEST(ToolCalls, AreFoundForQwenAndHermes) {
   EXPECT_EQ(extracted(hermes, "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>"),
             (Reply{"", "", {{"f", "{\"a\": 1}"}}, {}}));
   EXPECT_EQ(extracted(hermes,
@@ -71,7 +72,7 @@ TEST(ToolCalls, FindsThoseOfQwenAndHermes) {
       (Reply{"", "", {{"f", "{}"}, {"f", "{}"}}, {}}));
 }
 
-TEST(ToolCalls, FindsThoseOfLlama) {
+TEST(ToolCalls, AreFoundForLlama) {
   EXPECT_EQ(extracted(llama, "{\"name\": \"f\", \"parameters\": {\"a\": \"x\"}}"),
             (Reply{"", "", {{"f", "{\"a\": \"x\"}"}}, {}}));
   EXPECT_EQ(extracted(llama, "<|python_tag|>{\"type\": \"function\", \"name\": \"f\", \"parameters\": {}}"),
@@ -81,7 +82,7 @@ TEST(ToolCalls, FindsThoseOfLlama) {
             (Reply{"", "", {{"f", "{}"}, {"f", "{\"n\": 2}"}}, {}}));
 }
 
-TEST(ToolCalls, LeavesJsonAloneThatCallsNothing) {
+TEST(ToolCalls, AreNotSeenInOtherJson) {
   for (const char* text :
        {"{\"colour\": \"red\"}", "{\"name\": \"Ann\", \"age\": 3}", "{\"name\": 5}", "{}", "{",
         "Here: {\"name\": \"f\", \"parameters\": {}}", "[1, 2]", "  {\"type\": \"x\""}) {
@@ -90,7 +91,7 @@ TEST(ToolCalls, LeavesJsonAloneThatCallsNothing) {
   EXPECT_EQ(extracted(hermes, "{\"name\": \"f\", \"arguments\": {}}").calls.size(), 0u);
 }
 
-TEST(ToolCalls, FindsThoseOfMistral) {
+TEST(ToolCalls, AreFoundForMistral) {
   EXPECT_EQ(extracted(mistral,
                       "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {\"a\": 1}, \"id\": \"123456789\"}, "
                       "{\"name\": \"f\", \"arguments\": {}}]"),
@@ -103,7 +104,7 @@ TEST(ToolCalls, FindsThoseOfMistral) {
   EXPECT_EQ(extracted(mistral, "[TOOL_CALLS] f {\"a\": 1}"), (Reply{"", "", {{"f", "{\"a\": 1}"}}, {}}));
 }
 
-TEST(ToolCalls, FindsThoseOfGraniteAndPhi) {
+TEST(ToolCalls, AreFoundForGraniteAndPhi) {
   const std::string list =
       "[{\"name\": \"f\", \"arguments\": {\"a\": 1}}, {\"name\": \"f\", \"arguments\": {}}]";
   const Reply expected{"", "", {{"f", "{\"a\": 1}"}, {"f", "{}"}}, {}};
@@ -113,7 +114,7 @@ TEST(ToolCalls, FindsThoseOfGraniteAndPhi) {
   EXPECT_EQ(extracted(phi, "import functools\n"), (Reply{"import functools\n", "", {}, {}}));
 }
 
-TEST(ToolCalls, StreamsArgumentsExactlyAsTheModelWroteThem) {
+TEST(ToolCalls, HaveArgumentsExactlyAsTheModelWroteThem) {
   const std::string arguments =
       "{ \"text\": \"a } \\\" ] { \\\\\", \"u\": \"\\u00fc ü 😀\",\n\t\"deep\": [[{\"x\": -1.5e3}], null] }";
   EXPECT_EQ(extracted(hermes, "<tool_call>{\"arguments\": " + arguments + ", \"name\": \"f\"}</tool_call>"),
@@ -128,7 +129,7 @@ TEST(ToolCalls, StreamsArgumentsExactlyAsTheModelWroteThem) {
   EXPECT_EQ(std::get<ToolCallDelta>(piece[0]).arguments, ": 1");
 }
 
-TEST(ToolCalls, AcceptsTheFormsThatModelsStrayInto) {
+TEST(ToolCalls, MayDeviateFromTheFamilysForm) {
   EXPECT_EQ(extracted(hermes, "<tool_call>{\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1}\"}</tool_call>"),
             (Reply{"", "", {{"f", "{\"a\": 1}"}}, {}}));
   EXPECT_EQ(extracted(hermes,
@@ -143,41 +144,41 @@ TEST(ToolCalls, AcceptsTheFormsThatModelsStrayInto) {
             (Reply{"", "", {{"f", "{}"}}, {}}));
 }
 
-TEST(ToolCalls, KeepsWhatIsNoCallAsContent) {
+TEST(ToolCalls, AreContentIfTheyAreInvalid) {
   for (const char* text : {"<tool_call>oops</tool_call>",
                            "<tool_call>\n{\"name\": ", "<tool_call>{\"arguments\": {\"a\": 1}}</tool_call>",
                            "<tool_call>{name: f}</tool_call>", "<tool_call>", "<tool_call>[]</tool_call>",
                            "<tool_call>{\"name\": \"\"}"}) {
-    EXPECT_EQ(extracted(hermes, text), (Reply{text, "", {}, {none}})) << text;
+    EXPECT_EQ(extracted(hermes, text), (Reply{text, "", {}, {invalid}})) << text;
   }
   EXPECT_EQ(extracted(mistral, "[TOOL_CALLS]not a name!"),
-            (Reply{"[TOOL_CALLS]not a name!", "", {}, {none}}));
+            (Reply{"[TOOL_CALLS]not a name!", "", {}, {invalid}}));
   for (const char* text : {"a <tool", "</tool_call>", "a < b", "<tool_cal>"}) {
     EXPECT_EQ(extracted(hermes, text), (Reply{text, "", {}, {}})) << text;
   }
 }
 
-TEST(ToolCalls, SaysWhenACallBreaksOff) {
+TEST(ToolCalls, CauseAWarningIfUnfinished) {
   EXPECT_EQ(extracted(hermes, "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"unfinish"),
-            (Reply{"", "", {{"f", "{\"a\": \"unfinish"}}, {broken_off}}));
+            (Reply{"", "", {{"f", "{\"a\": \"unfinish"}}, {unfinished}}));
   EXPECT_EQ(extracted(hermes, "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1</tool_call> more"),
-            (Reply{" more", "", {{"f", "{\"a\": 1"}}, {broken_off}}));
+            (Reply{" more", "", {{"f", "{\"a\": 1"}}, {unfinished}}));
   EXPECT_EQ(extracted(hermes, "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1}</tool_call>"),
-            (Reply{"", "", {{"f", "{\"a\": 1}"}}, {broken_off}}));
+            (Reply{"", "", {{"f", "{\"a\": 1}"}}, {unfinished}}));
   EXPECT_EQ(extracted(hermes, "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1]}</tool_call>").warnings,
-            std::vector{broken_off});
+            std::vector{unfinished});
   EXPECT_EQ(extracted(hermes, "<tool_call>{\"name\": \"f\", \"arguments\": {a: 1}}</tool_call>"),
             (Reply{"", "", {{"f", "{a: 1}"}}, {not_json}}));
   EXPECT_EQ(extracted(mistral, "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {}}, "),
-            (Reply{"", "", {{"f", "{}"}}, {"the model broke off a list of tool calls"}}));
+            (Reply{"", "", {{"f", "{}"}}, {"the model did not finish a list of tool calls"}}));
 }
 
-TEST(ToolCalls, PassesOnCallsOfUnknownFunctionsWithAWarning) {
+TEST(ToolCalls, OfUnknownFunctionsCauseAWarning) {
   EXPECT_EQ(extracted(hermes, "<tool_call>{\"name\": \"g\", \"arguments\": {}}</tool_call>"),
             (Reply{"", "", {{"g", "{}"}}, {"the model called \"g\", which was not offered"}}));
 }
 
-TEST(ToolCalls, LosesNothingOfAnyMixOfMarkersAndJson) {
+TEST(ToolCalls, LoseNoTextOfAnyMixOfMarkersAndJson) {
   const std::vector<std::string> pieces = {"<tool_call>",
                                            "</tool_call>",
                                            "[TOOL_CALLS]",
@@ -216,7 +217,7 @@ TEST(ToolCalls, LosesNothingOfAnyMixOfMarkersAndJson) {
   EXPECT_GT(calls, 10u);
 }
 
-TEST(ToolCalls, MakesIdsThatFitTheFamily) {
+TEST(ToolCalls, HaveIdsThatFitTheFamily) {
   const auto first_id = [](const std::string& family, const std::string& text) {
     ToolCallExtractor extractor(tool_call_syntax(family), offering());
     ReplyParts parts;

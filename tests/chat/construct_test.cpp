@@ -1,9 +1,11 @@
-// Every construct alone, as Python's Jinja2 renders it: constructs.json is written by make_constructs.py.
+// Every construct of the language on its own, compared with Python's Jinja2: make_constructs.py writes
+// constructs.json.
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "base/error.h"
+#include "chat/json.h"
 #include "reference.h"
 
 namespace inferno {

@@ -1,5 +1,5 @@
-"""Small templates, one construct each, grouped by topic. make_constructs.py writes down what Jinja2 makes of
-them; construct_test.cpp compares."""
+"""Small templates, one construct each, grouped by topic. make_constructs.py records the output of Jinja2;
+construct_test.cpp compares."""
 
 VARIABLES = {
     "s": "Hello Wörld", "pad": "  \t x y \n", "n": 5, "neg": -7, "f": 2.5, "big": 1e22, "t": True, "nope": None,
@@ -157,8 +157,8 @@ TEMPLATES = {
     ],
 }
 
-# What Jinja2 renders and we refuse: addresses no two runs agree on, integers beyond 64 bits, and what no chat
-# template uses.
+# Templates that Jinja2 renders and we refuse: memory addresses, which differ from run to run, integers beyond 64 bits,
+# and features that no chat template uses.
 REFUSED = {
     "{{ d.items }}", "{{ s.upper }}", "{{ xs|reverse }}", "{{ 5|items }}", "{{ 1e300|int }}", "{{ self }}", "{{ s.encode() }}",
     "{{ '<b>x</b> y'|striptags }}", "{{ 'hello world foo'|wordwrap(5) }}", "{{ xs|random }}", "{{ xs|pprint }}",

@@ -21,10 +21,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import generate
 
-# Where we refuse on purpose although Python answers: memory addresses, integers beyond 64 bits.
+# Refused on purpose although Python renders them: memory addresses, integers beyond 64 bits.
 OURS_ONLY = ["cannot be printed", "beyond 64 bits", "exceeds"]
-# Where @huggingface/jinja itself differs from Python: its strip('\\n') takes all whitespace. And its clock stands
-# where the machine's does.
+# Differences of @huggingface/jinja from Python: its strip('\\n') strips all whitespace, and its clock is the machine's.
 NODE_DEVIATES = re.compile(r"strip\(['\"]|strftime_now")
 
 

@@ -2,8 +2,8 @@
 import random
 
 STRINGS = ["", "a", "abc", "Hello World", "x,y,z", "  pad ", "é日🙂", "<b>&", "a\\nb", "10", "2.5", "it's", "%s", "{}", "ΑΣ ß"]
-# Per type: how to get a value of it from nothing, and from values of other types. "T" stands for a text, "N" for a
-# number, "L" for a list, "D" for a dictionary, "A" for anything.
+# Expressions of each type, from variables and from values of other types. "T" is a text, "N" a
+# number, "L" a list, "D" a dictionary, "A" anything.
 PRODUCERS = {
     "T": """s|b|users[0].name|d.name|ys[0]|T + T|T ~ A|T * 2|T.upper()|T.lower()|T.strip()|T.title()|T.capitalize()|T.swapcase()
         |T.replace('a', T)|T.replace('l', '')|T.lstrip('H ')|T.rstrip()|T.zfill(6)|T.center(9, '*')|T.ljust(8)|T.join(L|map('string'))
@@ -34,7 +34,7 @@ VARIABLES = {
 
 
 def split_producers(text):
-    """At single bars of the first level: a bar inside brackets, or one before a filter's name, stays."""
+    """Splits at single bars outside of brackets, except before the name of a filter."""
     parts = [part.strip() for part in text.replace("\n", " ").split("|")]
     joined = []
     for part in parts:
@@ -71,7 +71,7 @@ class TemplateMaker:
 
     @staticmethod
     def letters(shape):
-        """The shape cut so that a type letter standing alone is a piece of its own."""
+        """Splits the shape so that every type letter is a piece of its own."""
         pieces, quoted = [], False
         for i, letter in enumerate(shape):
             before = shape[i - 1] if i else " "
@@ -93,7 +93,7 @@ class TemplateMaker:
                 "A": lambda: self.leaf(rng.choice("TNLD")) if rng.random() < 0.8 else rng.choice(["missing", "none", "true", "x"])}[kind]()
 
     def expression(self, depth):
-        # Now and then a value of the wrong type: errors must agree, too.
+        # Sometimes a value of the wrong type: errors must agree, too.
         kind = self.rng.choice("TTTNNLLDAAA")
         text = self.value(kind, depth)
         return f"({text}).{self.rng.choice(['name', 'b', 'zz', 'upper()', 'items()'])}" if self.rng.random() < 0.05 else text
@@ -222,7 +222,7 @@ def random_conversation(rng):
 
 
 def tame_conversation(rng):
-    """What every implementation should agree on: texts, roles in order, no tools."""
+    """Conversations on which every implementation should agree: texts, roles in order, no tools."""
     messages = [{"role": "system", "content": random_text(rng)}] if rng.random() < 0.5 else []
     for _ in range(rng.randrange(1, 4)):
         messages.append({"role": "user", "content": random_text(rng)})

@@ -1,12 +1,12 @@
-// The texts of OpenAI's Harmony library in ../shared/reference/harmony. Those with browser or python tools
-// and the one with another rule for dropping analysis are no examples to follow; all others are met to the
-// byte.
+// Compares with the test texts of OpenAI's Harmony library in ../shared/reference/harmony, byte for byte.
+// Left out are those with browser or python tools and one with a different rule for dropping analysis.
 #include <gtest/gtest.h>
 
 #include <sstream>
 
-#include "chat/harmony.h"
-#include "chat/harmony_parser.h"
+#include "chat/conversation.h"
+#include "chat/harmony/format.h"
+#include "chat/harmony/parser.h"
 #include "reference.h"
 #include "support/replies.h"
 
@@ -68,7 +68,7 @@ Conversation conversation_in(const char* source) {
   return conversation;
 }
 
-TEST_P(HarmonyRendering, WritesTheLibrarysTextAndTokens) {
+TEST_P(HarmonyRendering, MatchesTextAndTokensOfTheLibrary) {
   ASSERT_TRUE(is_o200k_harmony(*tokenizer));
   const auto format = make_chat_format(*tokenizer, {});
   ASSERT_EQ(format->name(), "harmony");
@@ -207,10 +207,10 @@ TEST_F(HarmonyReference, test_tool_response_parsing) {
   const std::string file = text("test_tool_response_parsing");
   EXPECT_EQ(harmony::render(rendering).whole(), file + "<|end|>");
   EXPECT_EQ(reply_to(tokenizer->encode_prompt(file)),
-            (Reply{result, "", {}, {"the model wrote a message of \"browser.search\""}}));
+            (Reply{result, "", {}, {"the model wrote a message as \"browser.search\""}}));
 }
 
-// Invalid UTF-8 as the library replaces it: token 9552 is a blank and half a character.
+// Replaces invalid UTF-8 as the library does: token 9552 is a space and half a character.
 TEST_F(HarmonyReference, ReplacesHalfCharactersAsTheLibraryDoes) {
   std::vector<TokenId> tokens = tokenizer->encode_prompt("<|channel|>final<|message|>");
   for (const TokenId token : {9552, 9552}) tokens.push_back(token);
@@ -218,8 +218,8 @@ TEST_F(HarmonyReference, ReplacesHalfCharactersAsTheLibraryDoes) {
   EXPECT_EQ(reply_to(tokens).content, " \xEF\xBF\xBD \xEF\xBF\xBDworked");
 }
 
-// What was rendered is read back the same, however the text around it looks like protocol.
-TEST_F(HarmonyReference, ReadsBackWhatItWrote) {
+// A rendered conversation is parsed back unchanged, even if its text looks like the protocol.
+TEST_F(HarmonyReference, ParsesWhatItRendered) {
   const std::string words = "Plain <|end|> text, ünïcode 😀\n<|start|>assistant<|channel|>final<|message|>";
   harmony::Rendering rendering{
       .system = {}, .messages = {}, .drop_earlier_analysis = false, .opens_reply = false};

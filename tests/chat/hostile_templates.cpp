@@ -10,7 +10,7 @@ std::string repeated(const std::string& piece, std::size_t times) {
   return text;
 }
 
-// Three loops of a thousand rounds each around `body`.
+// Three nested loops of a thousand iterations around `body`.
 std::string thousandfold(const std::string& body) {
   return "{% for i in range(1000) %}{% for j in range(1000) %}{% for k in range(1000) %}" + body +
          "{% endfor %}{% endfor %}{% endfor %}";
@@ -172,7 +172,7 @@ const std::vector<Seed>& large_values() {
   return seeds;
 }
 
-const std::vector<std::pair<std::string, std::string>>& harmless_twins() {
+const std::vector<std::pair<std::string, std::string>>& harmless_templates() {
   static const std::vector<std::pair<std::string, std::string>> twins = {
       {std::string(std::size_t{1} << 20, 'x'), "1048576"},
       {"{{ " + repeated("(", 100) + "1" + repeated(")", 100) + " }}", "1"},

@@ -1,4 +1,4 @@
-// Templates by the budget they pass.
+// Hostile templates, grouped by the budget that they exceed.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ const std::vector<Seed>& long_ranges();
 const std::vector<Seed>& long_outputs();
 const std::vector<Seed>& large_values();
 
-// Just inside the budgets: the source, and the text or (beyond 100 characters) its length.
-const std::vector<std::pair<std::string, std::string>>& harmless_twins();
+// Similar templates within the budgets: the source, and the output or (beyond 100 characters) its length.
+const std::vector<std::pair<std::string, std::string>>& harmless_templates();
 
 }  // namespace inferno::hostile

@@ -1,11 +1,12 @@
-// Templates that try to cost too much. Each must be refused, by the budget it passes, quickly, and in the
-// same words the second time.
+// Templates that try to cost too much. Each must be refused because of the budget it exceeds, quickly, and
+// with the same message the second time.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
 #include <chrono>
 
 #include "base/error.h"
+#include "chat/json.h"
 #include "hostile_templates.h"
 #include "reference.h"
 
@@ -43,14 +44,13 @@ void expect_refused(const hostile::Seed& seed, const Budgets& budgets, std::stri
   const Refusal first = refusal_of(seed.source, budgets);
   EXPECT_NE(first.message.find(budget), std::string::npos) << first.message;
   EXPECT_NE(first.message.find("hostile"), std::string::npos) << first.message;
-  // Half a second of budget, and a debug build under sanitizers on a busy machine.
+  // The budget is half a second; a debug build with sanitizers on a busy machine takes longer.
   EXPECT_LT(first.took, std::chrono::seconds(10));
   EXPECT_EQ(refusal_of(seed.source, budgets).message.find(budget) != std::string::npos, true);
 }
 
-// The budget in question is a fraction of the default, so that the test is quick; the others are lifted, so
-// that it is what ends the rendering.
-Budgets patient() {
+// Budgets for time and steps that are never exceeded, so that another budget ends the rendering.
+Budgets unhurried() {
   Budgets budgets;
   budgets.wall = std::chrono::seconds(60);
   budgets.steps = 1'000'000'000;
@@ -62,28 +62,28 @@ TEST(HostileTemplates, BeyondTheSourceBudgetAreRefused) {
 }
 
 TEST(HostileTemplates, BeyondTheStepBudgetAreRefused) {
-  Budgets budgets = patient();
+  Budgets budgets = unhurried();
   budgets.steps = 100'000;
   for (const auto& seed : hostile::many_steps()) expect_refused(seed, budgets, "100000 steps");
 }
 
 TEST(HostileTemplates, BeyondTheDepthBudgetAreRefused) {
-  for (const auto& seed : hostile::deep()) expect_refused(seed, patient(), "depth limit of 128");
+  for (const auto& seed : hostile::deep()) expect_refused(seed, unhurried(), "depth limit of 128");
 }
 
 TEST(HostileTemplates, BeyondTheRangeBudgetAreRefused) {
   for (const auto& seed : hostile::long_ranges())
-    expect_refused(seed, patient(), "limit of 100000 items in a range");
+    expect_refused(seed, unhurried(), "limit of 100000 items in a range");
 }
 
 TEST(HostileTemplates, BeyondTheOutputBudgetAreRefused) {
-  Budgets budgets = patient();
+  Budgets budgets = unhurried();
   budgets.output_bytes = 1'000'000;
   for (const auto& seed : hostile::long_outputs()) expect_refused(seed, budgets, "output limit of 1000000");
 }
 
 TEST(HostileTemplates, BeyondTheMemoryBudgetAreRefused) {
-  Budgets budgets = patient();
+  Budgets budgets = unhurried();
   budgets.heap_bytes = 8'000'000;
   for (const auto& seed : hostile::large_values()) expect_refused(seed, budgets, "memory limit of 8000000");
 }
@@ -95,8 +95,8 @@ TEST(HostileTemplates, BeyondTheWallBudgetAreRefused) {
   for (const auto& seed : hostile::many_steps()) expect_refused(seed, budgets, "50 ms");
 }
 
-// Of this process so far; sanitizers keep more than a program asks for.
-std::int64_t max_memory() {
+// Peak memory of this process; 0 with sanitizers, which keep more than a program asks for.
+std::int64_t peak_memory() {
 #ifdef __SANITIZE_ADDRESS__
   return 0;
 #else
@@ -113,18 +113,19 @@ TEST(HostileTemplates, WithEveryBudgetAtItsDefaultEndSoonAndSmall) {
       const Refusal refusal = refusal_of(seed.source, {});
       EXPECT_NE(refusal.message, "rendered") << seed.source.substr(0, 200);
       EXPECT_LT(refusal.took, std::chrono::seconds(5)) << seed.source.substr(0, 200);
-      ASSERT_LT(max_memory(), std::int64_t{512} << 20) << seed.source.substr(0, 200);
+      ASSERT_LT(peak_memory(), std::int64_t{512} << 20) << seed.source.substr(0, 200);
     }
   }
 }
 
-TEST(HostileTemplates, HaveHarmlessTwinsThatRender) {
+TEST(HostileTemplates, AreToldFromHarmlessOnes) {
   jinja::RenderOptions options;
   options.budgets.wall = std::chrono::seconds(60);
-  for (const auto& [source, expected] : hostile::harmless_twins()) {
+  for (const auto& [source, expected] : hostile::harmless_templates()) {
     SCOPED_TRACE(source.substr(0, 200));
     try {
-      const std::string text = jinja::Template::parse(source, "twin").render(Json::object(), options).text;
+      const std::string text =
+          jinja::Template::parse(source, "harmless").render(Json::object(), options).text;
       EXPECT_EQ(text.size() > 100 ? std::to_string(text.size()) : text, expected);
     } catch (const Error& error) {
       ADD_FAILURE() << error.what();

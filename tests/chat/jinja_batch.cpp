@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "chat/jinja/template.h"
+#include "chat/json.h"
 
 namespace {
 

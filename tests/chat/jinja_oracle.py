@@ -1,4 +1,4 @@
-"""Jinja2 set up as transformers' apply_chat_template sets it up: the measure for our interpreter.
+"""Jinja2 configured as in transformers' apply_chat_template: the reference for our interpreter.
 
 Imported by the tests; run alone it reads one JSON object per line ({"template", "variables"}) and answers
 each with {"text"} or {"error"}.
@@ -58,7 +58,7 @@ def render(template, variables):
         text = ENVIRONMENT.from_string(template).render(**copy.deepcopy(variables))
         text.encode()
         return {"text": text}
-    except Exception as error:  # every failure is an answer here
+    except Exception as error:  # a failure is a result, too
         return {"error": f"{type(error).__name__}: {error}"}
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes constructs.json: what Jinja2 makes of each template in constructs.py."""
+"""Writes constructs.json: the output of Jinja2 for each template in constructs.py."""
 import json
 import pathlib
 

@@ -1,5 +1,5 @@
-// The public templates and conversations of ../shared/reference/chat, with what Python's Jinja2 makes of
-// them. The folder is not part of the repository; tests over it are skipped where it is absent.
+// The public templates and conversations in ../shared/reference/chat with the output of Python's Jinja2. The
+// folder is not part of the repository; tests that need it are skipped if it is absent.
 #pragma once
 
 #include <chrono>
@@ -11,11 +11,12 @@
 #include <vector>
 
 #include "chat/jinja/template.h"
+#include "chat/json.h"
 #include "support/paths.h"
 
 namespace inferno::reference {
 
-// nullopt when the folder is absent.
+// nullopt if the folder is absent.
 inline std::optional<std::filesystem::path> chat_folder() {
   const auto shared = testing::shared_reference();
   if (!shared || !std::filesystem::is_directory(*shared / "chat")) return std::nullopt;

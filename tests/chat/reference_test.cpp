@@ -1,7 +1,8 @@
-// Byte for byte what Python's Jinja2 renders, or a refusal where it raises.
+// Renders byte for byte what Python's Jinja2 renders, and fails if Jinja2 raises an exception.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "chat/json.h"
 #include "reference.h"
 
 namespace inferno {

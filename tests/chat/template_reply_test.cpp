@@ -1,10 +1,11 @@
-// Public templates both ways: the call that a template writes into a conversation's history is the call that
-// the parser of its family reads out of a reply. The templates lie in ../shared/reference/chat.
+// Public templates in both directions: the parser of a family must recognise the tool calls that its template
+// writes into the history of a conversation. The templates are in ../shared/reference/chat.
 #include <gtest/gtest.h>
 
-#include "chat/made_up_vocabulary.h"
+#include "chat/conversation.h"
 #include "chat/make_chat_format.h"
 #include "chat/tool_calls.h"
+#include "chat/vocabulary_scene.h"
 #include "reference.h"
 #include "support/replies.h"
 
@@ -15,9 +16,9 @@ using testing::Call;
 using testing::Reply;
 
 struct Family {
-  const char* name;     // the template's
-  const char* markers;  // that are looked for in replies
-  bool renders = true;  // calls in the history as the model would write them
+  const char* name;     // of the template
+  const char* markers;  // expected in replies
+  bool renders = true;  // the template writes calls as the model would
 };
 
 void PrintTo(const Family& family, std::ostream* out) {
@@ -58,7 +59,7 @@ TEST_P(TemplateReply, FindsTheMarkersOfItsFamily) {
   EXPECT_EQ(markers, GetParam().markers);
 }
 
-TEST_P(TemplateReply, ReadsTheCallThatTheTemplateWrites) {
+TEST_P(TemplateReply, ParsesTheCallThatTheTemplateWrites) {
   if (!GetParam().renders) return;
   const auto tokenizer =
       vocabulary_with({"<s>", "</s>", "<|im_end|>", "<|eot_id|>", "<|end_of_text|>", "<|eom_id|>"});

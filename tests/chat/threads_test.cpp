@@ -1,4 +1,4 @@
-// One template, many threads: the tree is shared, everything else belongs to a rendering.
+// Many threads render one template: only the tree is shared.
 #include <gtest/gtest.h>
 
 #include <atomic>

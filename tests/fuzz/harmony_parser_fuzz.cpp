@@ -3,8 +3,9 @@
 #include <algorithm>
 
 #include "base/utf8.h"
-#include "chat/harmony_parser.h"
-#include "chat/made_up_vocabulary.h"
+#include "chat/conversation.h"
+#include "chat/harmony/parser.h"
+#include "chat/vocabulary_scene.h"
 #include "fuzz/guard.h"
 #include "fuzz/reply.h"
 

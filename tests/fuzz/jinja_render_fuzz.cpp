@@ -2,6 +2,7 @@
 // UTF-8, and the user's spans must be inside it, in order.
 #include "base/utf8.h"
 #include "chat/jinja/template.h"
+#include "chat/json.h"
 #include "fuzz/guard.h"
 
 namespace {

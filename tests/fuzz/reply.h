@@ -9,6 +9,7 @@
 
 #include "base/utf8.h"
 #include "chat/chat_format.h"
+#include "chat/conversation.h"
 
 namespace inferno::fuzz {
 

@@ -4,8 +4,9 @@
 #include <array>
 
 #include "base/utf8.h"
-#include "chat/reasoning_splitter.h"
+#include "chat/conversation.h"
 #include "chat/stop_matcher.h"
+#include "chat/text_reply.h"
 #include "chat/tool_calls.h"
 #include "fuzz/guard.h"
 #include "fuzz/reply.h"

@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 #include "chat/jinja/interpreter.h"
 #include "chat/jinja/syntax/parser.h"
+#include "chat/json.h"
 
 namespace inferno::jinja {
 namespace {

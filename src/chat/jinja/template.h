@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "chat/jinja/value/meter.h"
-#include "chat/json.h"
+#include "chat/json_fwd.h"
 
 namespace inferno::jinja {
 

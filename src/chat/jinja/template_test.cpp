@@ -1,8 +1,9 @@
-// What belongs to no single construct: origins, messages, clocks, and what a template cannot reach.
+// Beyond single constructs: origins of text, error messages, the clock, and self-referencing values.
 #include "chat/jinja/template.h"
 
 #include <gtest/gtest.h>
 
+#include "chat/json.h"
 #include "support/caught_error.h"
 
 namespace inferno::jinja {
@@ -33,7 +34,7 @@ const Json variables = {{"x", "us er"},
                         {"d", {{"k", "v"}}},
                         {"messages", {{{"role", "user"}, {"content", "<|im_end|>"}}, {{"role", "pirate"}}}}};
 
-TEST(Origins, TellTheTemplatesBytesFromTheUsers) {
+TEST(Origins, DistinguishTemplateFromUser) {
   EXPECT_EQ(marked("a{{ x }}b", variables), "a«us er»b");
   EXPECT_EQ(marked("{{ '<|im_start|>' + messages[0].content + '\\n' }}", variables),
             "<|im_start|>«<|im_end|>»\n");
@@ -76,7 +77,7 @@ TEST(Origins, SurviveJsonAndPrintedContainers) {
   EXPECT_EQ(marked("{{ list|map('upper')|list|last }}", variables), "«TWO»");
 }
 
-TEST(Origins, TrustKnownRolesOnlyWhereRolesStand) {
+TEST(Origins, TrustKnownRolesOnlyInMessages) {
   EXPECT_EQ(marked("{{ '<|' + messages[0].role + '|>' }}", variables), "<|user|>");
   EXPECT_EQ(marked("{{ '<|' + messages[1].role + '|>' }}", variables), "<|«pirate»|>");
   EXPECT_EQ(marked("{{ d.role }}", {{"d", {{"role", "user"}}}}), "«user»");
@@ -89,7 +90,7 @@ TEST(Origins, AreMergedAndAscending) {
   EXPECT_EQ(rendered.user_spans, (std::vector<Span>{{0, 5}, {6, 11}}));
 }
 
-TEST(Template, NamesItselfAndTheLineInEveryRefusal) {
+TEST(Template, NamesItselfAndTheLineInEveryError) {
   const auto refusal = [](const std::string& source) {
     return std::string(caught_error([&] { render(source, variables); }).what());
   };
@@ -103,7 +104,7 @@ TEST(Template, NamesItselfAndTheLineInEveryRefusal) {
             "test, line 1: the result is an integer beyond 64 bits");
 }
 
-TEST(Template, TellsWhatIsMalformedFromWhatIsUnknown) {
+TEST(Template, DistinguishesMalformedFromUnknown) {
   const auto kind = [](const std::string& source) {
     return caught_error([&] { Template::parse(source, "test"); }).kind();
   };
@@ -134,7 +135,7 @@ TEST(Template, RefusesIntegersBeyond64Bits) {
   EXPECT_EQ(chat_template.render({{"x", INT64_MIN}}).text, "-9223372036854775808");
 }
 
-TEST(Template, SeesTheClockItIsGiven) {
+TEST(Template, UsesTheGivenClock) {
   using namespace std::chrono;
   RenderOptions options;
   options.clock = [] { return local_days(2024y / February / 29) + 23h + 5min + 9s; };
@@ -144,7 +145,7 @@ TEST(Template, SeesTheClockItIsGiven) {
   EXPECT_EQ(chat_template.render(Json::object(), options).text, "03 Jan 2021 00:00:00 003 2020-W53-7");
 }
 
-TEST(Template, LeavesNothingBehindWhenValuesReferToThemselves) {
+TEST(Template, LeaksNothingWhenValuesReferToThemselves) {
   // Checked by the leak detector of the sanitizer build.
   for (const char* source :
        {"{% set ns = namespace() %}{% set ns.a = ns %}{% set ns.b = [ns] %}",

@@ -1,9 +1,10 @@
-#include "chat/harmony.h"
+#include "chat/harmony/format.h"
 
 #include <gtest/gtest.h>
 
-#include "chat/harmony_tools.h"
-#include "chat/made_up_vocabulary.h"
+#include "chat/conversation.h"
+#include "chat/harmony/tools.h"
+#include "chat/vocabulary_scene.h"
 #include "support/caught_error.h"
 
 namespace inferno::harmony {
@@ -16,7 +17,7 @@ local_seconds august() {
   return local_days(std::chrono::year(2025) / std::chrono::August / 5) + std::chrono::hours(23);
 }
 
-// Without the system message, which has tests of its own.
+// Without the system message, which other tests cover.
 std::string rendered(const std::string& messages, const std::string& tools = "null",
                      bool opens_reply = false) {
   Conversation conversation;
@@ -54,7 +55,7 @@ TEST(Harmony, WritesTheSystemMessage) {
       << text;
 }
 
-TEST(Harmony, KnowsTheEffortsOfOtherModels) {
+TEST(Harmony, AcceptsTheEffortsOfOtherModels) {
   const auto effort = [](const std::string& name) {
     Conversation conversation;
     conversation.reasoning_effort = name;
@@ -113,7 +114,7 @@ TEST(Harmony, DropsAnalysisBeforeTheLastFinalMessage) {
   EXPECT_EQ(rendered("[" + second + ", " + first + "]").find("analysis"), std::string::npos);
 }
 
-TEST(Harmony, TakesMessagesInItsOwnTerms) {
+TEST(Harmony, AcceptsMessagesWithHarmonyHeaders) {
   EXPECT_EQ(rendered(R"([{"role": "assistant", "channel": "commentary", "recipient": "functions.f",
                           "content_type": "<|constrain|>json", "content": "{}"},
                          {"role": "tool", "name": "functions.f", "recipient": null, "channel": null, "content": "1"}])"),
@@ -121,14 +122,14 @@ TEST(Harmony, TakesMessagesInItsOwnTerms) {
             "<|start|>functions.f<|message|>1<|end|>");
 }
 
-TEST(Harmony, RefusesWhatItCannotSend) {
+TEST(Harmony, RefusesMalformedMessages) {
   const auto message = [](const Error& error) { return std::string(error.what()); };
   EXPECT_EQ(message(refusal(R"([{"role": "robot", "content": "x"}])")),
             "messages[0].role: expected system, developer, user, assistant or tool, found \"robot\"");
   EXPECT_EQ(message(refusal(R"([{"role": "user", "content": [{"type": "image_url"}]}])")),
             "messages[0].content[0]: expected a part of type \"text\", found \"image_url\"");
   EXPECT_EQ(message(refusal(R"([{"role": "user", "content": 5}])")),
-            "messages[0].content: expected a text or an array of parts, found number");
+            "messages[0].content: expected a string or an array of parts, found number");
   EXPECT_NE(message(refusal(R"([{"role": "user", "name": "a to=functions.f", "content": ""}])"))
                 .find("messages[0].name"),
             std::string::npos);

@@ -1,4 +1,4 @@
-#include "chat/reasoning_splitter.h"
+#include "chat/text_reply.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@ namespace {
 
 constexpr ReasoningTags think = {"<think>", "</think>"};
 
-// "reasoning|content", the same for every cut into two pieces and for single bytes.
+// "reasoning|content"; checks that every split into two pieces and into single bytes gives the same.
 std::string split(const std::string& text, bool begins_inside = false, ReasoningTags tags = think) {
   std::string first;
   for (std::size_t cut = 0; cut <= text.size() + 1; ++cut) {
@@ -31,27 +31,27 @@ std::string split(const std::string& text, bool begins_inside = false, Reasoning
   return first;
 }
 
-TEST(ReasoningSplitter, TakesTheReasoningOutWithItsLineBreaks) {
+TEST(ReasoningSplitter, SeparatesReasoningAndItsLineBreaks) {
   EXPECT_EQ(split("<think>\nLet me\nsee.\n</think>\n\nYes."), "Let me\nsee.|Yes.");
   EXPECT_EQ(split("\n<think>a</think>b"), "a|b");
   EXPECT_EQ(split("<think>\n\n</think>\n\nYes."), "|Yes.");
 }
 
-TEST(ReasoningSplitter, BeginsInsideWhereThePromptOpenedIt) {
+TEST(ReasoningSplitter, BeginsInsideIfThePromptOpenedTheReasoning) {
   EXPECT_EQ(split("Hm.\n</think>\nYes.", true), "Hm.|Yes.");
   EXPECT_EQ(split("<think>\nHm.</think>Yes.", true), "Hm.|Yes.");
   EXPECT_EQ(split("</think>Yes.", true), "|Yes.");
   EXPECT_EQ(split("cut off </thi", true), "cut off </thi|");
 }
 
-TEST(ReasoningSplitter, LeavesTagsAloneThatAreTalkedAbout) {
+TEST(ReasoningSplitter, IgnoresTagsLaterInTheReply) {
   EXPECT_EQ(split("The tag <think> opens </think> it."), "|The tag <think> opens </think> it.");
   EXPECT_EQ(split("<think>a </thin b</think>c</think>"), "a </thin b|c</think>");
   EXPECT_EQ(split("<thin"), "|<thin");
   EXPECT_EQ(split("  \n"), "|  \n");
 }
 
-TEST(ReasoningSplitter, KnowsOtherTagsAndNone) {
+TEST(ReasoningSplitter, SupportsOtherTagsAndNoTags) {
   EXPECT_EQ(split("[THINK]a[/THINK]b", false, {"[THINK]", "[/THINK]"}), "a|b");
   EXPECT_EQ(split("<think>a</think>b", false, {}), "|<think>a</think>b");
 }

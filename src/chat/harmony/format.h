@@ -1,5 +1,5 @@
 // Harmony, the conversation format of gpt-oss: messages with a header (author, recipient, channel, content
-// type) between control tokens. What follows writes it; harmony_parser.h reads it.
+// type) between control tokens. This header writes it; parser.h reads it.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "chat/chat_format.h"
-#include "chat/make_chat_format.h"
 
 namespace inferno::harmony {
 
@@ -20,7 +19,7 @@ struct Message {
   std::string text;
 };
 
-// What an absent part leaves out is its line or section.
+// An absent member omits its line or section.
 struct System {
   std::optional<std::string> identity = "You are ChatGPT, a large language model trained by OpenAI.";
   std::optional<std::string> knowledge_cutoff = "2024-06";
@@ -37,7 +36,7 @@ struct Rendering {
   bool opens_reply = true;  // end with <|start|>assistant
 };
 
-// A rendered text of which only the control tokens that the renderer itself wrote are trusted.
+// A rendered text in which only the control tokens written by the renderer are trusted.
 class Script {
  public:
   void control(std::string_view token);
@@ -58,12 +57,12 @@ class Script {
 std::string system_text(const System& system);
 Script render(const Rendering& rendering);
 
-// Drops every analysis message that precedes the last final one: what led to an answer is over with it, what
-// was thought since belongs to the tool calls that are still going on.
+// Drops every analysis message before the last final one: reasoning is obsolete once its answer is given,
+// while later reasoning belongs to tool calls that are still in progress.
 std::vector<Message> without_earlier_analysis(std::vector<Message> messages);
 
-// From OpenAI's messages and tools. Of `variables` these count: model_identity, knowledge_cutoff,
-// current_date (null leaves a line out), reasoning_effort, valid_channels, system_message (false: no system
+// From OpenAI's messages and tools. These `variables` are used: model_identity, knowledge_cutoff,
+// current_date (null omits a line), reasoning_effort, valid_channels, system_message (false: no system
 // message), auto_drop_analysis, response_format. Error{invalid_request} naming the field that is wrong.
 Rendering from_conversation(const Conversation& conversation, std::chrono::local_seconds now);
 

@@ -1,4 +1,4 @@
-// For tests: a vocabulary whose tokens are the bytes and a few control tokens, under ids of its own.
+// For tests: a vocabulary of all bytes and a few control tokens.
 #pragma once
 
 #include <initializer_list>

@@ -1,4 +1,4 @@
-#include "chat/message_fields.h"
+#include "chat/conversation.h"
 
 #include <fmt/format.h>
 
@@ -48,7 +48,7 @@ const Json* find_member(const Json& object, const char* name) {
 }
 
 std::string text_member(const Json& value, std::string_view where) {
-  if (!value.is_string()) expected("a text", value, where);
+  if (!value.is_string()) expected("a string", value, where);
   return value.get<std::string>();
 }
 
@@ -73,7 +73,7 @@ std::string text_of(const Json& message, const std::string& where, std::string_v
   const Json* content = find_member(message, "content");
   if (content == nullptr) return {};
   if (content->is_string()) return content->get<std::string>();
-  if (!content->is_array()) expected("a text or an array of parts", *content, where + ".content");
+  if (!content->is_array()) expected("a string or an array of parts", *content, where + ".content");
   std::string text;
   for (std::size_t i = 0; i < content->size(); ++i) {
     if (i > 0) text += separator;

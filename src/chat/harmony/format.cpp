@@ -1,13 +1,14 @@
-// OpenAI's messages and tools as Harmony has them. What the API calls system or developer text is a developer
-// message here, because Harmony's system message belongs to the model's maker.
+#include "chat/harmony/format.h"
+
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "base/error.h"
-#include "chat/harmony.h"
-#include "chat/harmony_tools.h"
-#include "chat/message_fields.h"
+#include "chat/conversation.h"
+#include "chat/harmony/parser.h"
+#include "chat/harmony/tools.h"
 
 namespace inferno::harmony {
 namespace {
@@ -18,7 +19,7 @@ std::string effort_of(const Conversation& conversation) {
     if (effort.empty()) effort = text_member(*given, "reasoning_effort");
   }
   if (effort.empty()) return "medium";
-  // Efforts of other models, as near as this one has them.
+  // Efforts that only other models have become the nearest one.
   static const std::map<std::string, std::string, std::less<>> known = {
       {"none", "low"},  {"minimal", "low"}, {"low", "low"}, {"medium", "medium"},
       {"high", "high"}, {"xhigh", "high"},  {"max", "high"}};
@@ -51,7 +52,7 @@ std::optional<System> system_of(const Conversation& conversation, std::chrono::l
   if (!flag(variables, "system_message", true)) return std::nullopt;
   if (const Json* builtin = find_member(variables, "builtin_tools");
       builtin != nullptr && !builtin->empty()) {
-    fail(ErrorKind::unsupported, "builtin_tools: gpt-oss's browser and python tools are not offered",
+    fail(ErrorKind::unsupported, "builtin_tools: gpt-oss's browser and python tools are not supported",
          {.why = "they would have to run inside Inferno", .next = "declare them as functions in \"tools\""});
   }
   const std::chrono::year_month_day today(std::chrono::floor<std::chrono::days>(now));
@@ -70,7 +71,7 @@ std::optional<System> system_of(const Conversation& conversation, std::chrono::l
   return system;
 }
 
-// # Response Formats, as far as OpenAI's response_format asks for a schema.
+// The section "# Response Formats", if OpenAI's response_format has a schema.
 std::string response_format_section(const Json& variables) {
   const Json* format = find_member(variables, "response_format");
   const Json* named = format == nullptr ? nullptr : find_member(*format, "json_schema");
@@ -85,6 +86,8 @@ std::string response_format_section(const Json& variables) {
   return text + schema->dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+// OpenAI's system and developer messages become developer messages, because Harmony's system message belongs
+// to the model's maker.
 class Converter {
  public:
   explicit Converter(const Conversation& conversation) : conversation_(conversation) {}
@@ -155,7 +158,7 @@ class Converter {
     return role + ":" + name->get<std::string>();
   }
 
-  // A message in Harmony's own terms names its header itself; null leaves a part out.
+  // A message may set the parts of its Harmony header itself; null omits a part.
   static Message with_header(const Json& message, Message result) {
     const auto replace = [&](std::string& part, const char* name) {
       if (!message.contains(name)) return;
@@ -229,7 +232,7 @@ class Converter {
     return complete ? name : "functions." + name;
   }
 
-  // The call that a result belongs to is named by its id, else by the result itself, else it is the last one.
+  // The id tells which call a result belongs to, else its name, else it belongs to the last call.
   void add_result(const Json& message, const std::string& where) {
     std::string author = last_called_;
     if (const Json* name = find_member(message, "name"))
@@ -239,7 +242,7 @@ class Converter {
       if (found != called_.end()) author = found->second;
     }
     if (author.empty()) {
-      fail(ErrorKind::invalid_request, where + ": a tool's result without a tool call before it",
+      fail(ErrorKind::invalid_request, where + ": a tool result without a preceding tool call",
            {.why = {}, .next = "send the assistant's message with the tool call first"});
     }
     check_name(author, where + ".name");
@@ -256,6 +259,56 @@ class Converter {
   std::string last_called_;
 };
 
+constexpr std::string_view constrain = "<|constrain|>";
+
+void render_header(Script& script, const Message& message) {
+  script.control("<|start|>");
+  script.text(message.author);
+  if (!message.recipient.empty() && message.recipient != "all") script.text(" to=" + message.recipient);
+  if (!message.channel.empty()) {
+    script.control("<|channel|>");
+    script.text(message.channel);
+  }
+  if (message.content_type.starts_with(constrain)) {
+    script.text(" ");
+    script.control(constrain);
+    script.text(std::string_view(message.content_type).substr(constrain.size()));
+  } else if (!message.content_type.empty()) {
+    script.text(" " + message.content_type);
+  }
+  script.control("<|message|>");
+}
+
+bool is_assistant(const Message& message) {
+  return message.author == "assistant" || message.author.starts_with("assistant:");
+}
+
+class HarmonyFormat : public ChatFormat {
+ public:
+  HarmonyFormat(const Tokenizer& tokenizer, ChatOptions options)
+      : tokenizer_(tokenizer), options_(std::move(options)) {}
+
+  std::string name() const override { return "harmony"; }
+
+  Prompt render(const Conversation& conversation) const override {
+    const Script script = harmony::render(from_conversation(conversation, options_.clock()));
+    Prompt prompt{.tokens = {}, .text = script.whole()};
+    prompt.tokens = options_.user_text_may_hold_control_tokens ? tokenizer_.encode_prompt(prompt.text)
+                                                               : tokenizer_.encode_spans(script.spans());
+    return prompt;
+  }
+
+  std::vector<TokenId> stop_tokens() const override { return harmony::stop_tokens(tokenizer_); }
+
+  std::unique_ptr<ReplyParser> parser(const Conversation& conversation) const override {
+    return make_parser(tokenizer_, {.conversation = &conversation, .opening = {}});
+  }
+
+ private:
+  const Tokenizer& tokenizer_;
+  ChatOptions options_;
+};
+
 }  // namespace
 
 Rendering from_conversation(const Conversation& conversation, std::chrono::local_seconds now) {
@@ -264,6 +317,85 @@ Rendering from_conversation(const Conversation& conversation, std::chrono::local
           .messages = Converter(conversation).convert(),
           .drop_earlier_analysis = flag(conversation.variables, "auto_drop_analysis", true),
           .opens_reply = conversation.add_generation_prompt};
+}
+
+void Script::control(std::string_view token) {
+  add(token, Origin::trusted);
+}
+
+void Script::text(std::string_view words) {
+  add(words, Origin::user);
+}
+
+void Script::add(std::string_view words, Origin origin) {
+  if (words.empty()) return;
+  pieces_.push_back({text_.size(), text_.size() + words.size(), origin});
+  text_ += words;
+}
+
+std::vector<TextSpan> Script::spans() const {
+  std::vector<TextSpan> spans;
+  for (const Piece& piece : pieces_) {
+    spans.push_back({std::string_view(text_).substr(piece.begin, piece.end - piece.begin), piece.origin});
+  }
+  return spans;
+}
+
+std::string system_text(const System& system) {
+  std::vector<std::string> lines;
+  if (system.identity) lines.push_back(*system.identity);
+  if (system.knowledge_cutoff) lines.push_back("Knowledge cutoff: " + *system.knowledge_cutoff);
+  if (system.date) lines.push_back("Current date: " + *system.date);
+  std::vector<std::string> sections;
+  if (!lines.empty()) sections.push_back(fmt::format("{}", fmt::join(lines, "\n")));
+  if (system.effort) sections.push_back("Reasoning: " + *system.effort);
+  if (!system.channels.empty()) {
+    std::string channels = fmt::format("# Valid channels: {}. Channel must be included for every message.",
+                                       fmt::join(system.channels, ", "));
+    if (system.calls_functions) {
+      channels += "\nCalls to these tools must go to the commentary channel: 'functions'.";
+    }
+    sections.push_back(std::move(channels));
+  }
+  return fmt::format("{}", fmt::join(sections, "\n\n"));
+}
+
+std::vector<Message> without_earlier_analysis(std::vector<Message> messages) {
+  const auto is_final = [](const Message& message) {
+    return is_assistant(message) && message.channel == "final";
+  };
+  const auto last = std::find_if(messages.rbegin(), messages.rend(), is_final).base();
+  const auto kept = std::remove_if(messages.begin(), last, [](const Message& message) {
+    return is_assistant(message) && message.channel == "analysis" && message.recipient.empty();
+  });
+  messages.erase(kept, last);
+  return messages;
+}
+
+Script render(const Rendering& rendering) {
+  Script script;
+  if (rendering.system) {
+    render_header(script,
+                  {.author = "system", .recipient = {}, .channel = {}, .content_type = {}, .text = {}});
+    script.text(system_text(*rendering.system));
+    script.control("<|end|>");
+  }
+  const auto messages =
+      rendering.drop_earlier_analysis ? without_earlier_analysis(rendering.messages) : rendering.messages;
+  for (const Message& message : messages) {
+    render_header(script, message);
+    script.text(message.text);
+    script.control(is_assistant(message) && !message.recipient.empty() ? "<|call|>" : "<|end|>");
+  }
+  if (rendering.opens_reply) {
+    script.control("<|start|>");
+    script.text("assistant");
+  }
+  return script;
+}
+
+std::unique_ptr<ChatFormat> make_format(const Tokenizer& tokenizer, const ChatOptions& options) {
+  return std::make_unique<HarmonyFormat>(tokenizer, options);
 }
 
 }  // namespace inferno::harmony

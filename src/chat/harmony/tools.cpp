@@ -1,4 +1,4 @@
-#include "chat/harmony_tools.h"
+#include "chat/harmony/tools.h"
 
 #include <fmt/format.h>
 
@@ -6,24 +6,18 @@
 #include <vector>
 
 #include "base/error.h"
+#include "chat/conversation.h"
 
 namespace inferno::harmony {
 namespace {
 
-// nullptr when the object has no such member, or null.
-const Json* find(const Json& object, const char* name) {
-  if (!object.is_object()) return nullptr;
-  const auto found = object.find(name);
-  return found == object.end() || found->is_null() ? nullptr : &*found;
-}
-
 const std::string* find_text(const Json& object, const char* name) {
-  const Json* found = find(object, name);
+  const Json* found = find_member(object, name);
   return found != nullptr && found->is_string() ? found->get_ptr<const std::string*>() : nullptr;
 }
 
 const Json* find_list(const Json& object, const char* name) {
-  const Json* found = find(object, name);
+  const Json* found = find_member(object, name);
   return found != nullptr && found->is_array() ? found : nullptr;
 }
 
@@ -31,7 +25,7 @@ std::string compact(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// Texts are quoted unless they are one of an enumeration's names.
+// Strings are quoted unless the schema is an enumeration.
 std::string default_comment(const Json& schema) {
   const auto found = schema.find("default");
   if (found == schema.end()) return {};
@@ -42,7 +36,7 @@ std::string default_comment(const Json& schema) {
 }
 
 std::string with_null(const Json& schema, const std::string& type) {
-  const Json* nullable = find(schema, "nullable");
+  const Json* nullable = find_member(schema, "nullable");
   const bool wanted = nullable != nullptr && nullable->is_boolean() && nullable->get<bool>();
   return wanted && type.find("null") == std::string::npos ? type + " | null" : type;
 }
@@ -72,7 +66,7 @@ bool is_required(const Json& object, const std::string& property) {
   return required != nullptr && std::find(required->begin(), required->end(), property) != required->end();
 }
 
-// One alternative of a property: its type, and behind it what its own schema says.
+// One alternative of a property: its type, then its own description and default as a comment.
 std::string variant_line(const Json& variant, const std::string& indent, const std::string* said_above) {
   std::string line = indent + " | " + with_null(variant, typescript_type(variant, indent + "   "));
   std::vector<std::string> comments;
@@ -103,7 +97,7 @@ std::string property_with_variants(const std::string& name, const Json& schema, 
   }
   text += indent + name + ":\n";
   for (std::size_t i = 0; i < variants.size(); ++i) {
-    // The first alternative's words would repeat what stands above the property.
+    // The first alternative's description would repeat the comment above the property.
     const std::string* said = i == 0 && above && first != nullptr ? first : description;
     text += variant_line(variants[i], indent, said);
   }
@@ -129,7 +123,7 @@ std::string comments_above(const Json& schema, const std::string& indent, bool w
 
 std::string property(const std::string& name, const Json& schema, const std::string& indent) {
   const Json* variants = find_list(schema, "oneOf");
-  std::string text = comments_above(schema, indent, find(schema, "oneOf") == nullptr);
+  std::string text = comments_above(schema, indent, find_member(schema, "oneOf") == nullptr);
   if (variants != nullptr) return text + property_with_variants(name, schema, *variants, indent);
   text += indent + name + ": " + with_null(schema, typescript_type(schema, indent + "    ")) + ",";
   const std::string comment = schema.is_object() ? default_comment(schema) : "";
@@ -140,7 +134,8 @@ std::string object_type(const Json& schema, const std::string& indent) {
   std::string text;
   if (const std::string* words = find_text(schema, "description")) text += indent + "// " + *words + "\n";
   text += "{\n";
-  if (const Json* properties = find(schema, "properties"); properties != nullptr && properties->is_object()) {
+  if (const Json* properties = find_member(schema, "properties");
+      properties != nullptr && properties->is_object()) {
     for (const auto& [name, value] : properties->items()) {
       text += property(is_required(schema, name) ? name : name + "?", value, indent);
     }
@@ -149,9 +144,9 @@ std::string object_type(const Json& schema, const std::string& indent) {
 }
 
 bool has_parameters(const Json& function) {
-  const Json* parameters = find(function, "parameters");
+  const Json* parameters = find_member(function, "parameters");
   if (parameters == nullptr || !parameters->is_object()) return false;
-  const Json* properties = find(*parameters, "properties");
+  const Json* properties = find_member(*parameters, "properties");
   return properties != nullptr && properties->is_object() && !properties->empty();
 }
 
@@ -184,7 +179,7 @@ std::string typescript_type(const Json& schema, const std::string& indent) {
       return names.empty() ? "string" : names;
     }
     if (*type == "array") {
-      const Json* items = find(schema, "items");
+      const Json* items = find_member(schema, "items");
       return items == nullptr ? "Array<any>" : typescript_type(*items, indent) + "[]";
     }
     return "any";
@@ -204,8 +199,8 @@ void check_name(std::string_view name, std::string_view where) {
   });
   if (plain && !name.empty() && name.size() <= 256) return;
   fail(ErrorKind::invalid_request,
-       fmt::format("{}: expected a name of 1 to 256 characters without blanks and <|>, found \"{}\"", where,
-                   name.substr(0, 80)));
+       fmt::format("{}: expected a name of 1 to 256 characters without spaces, <, | and >, found \"{}\"",
+                   where, name.substr(0, 80)));
 }
 
 const Json& function_of(const Json& tools, std::size_t index) {
@@ -219,7 +214,7 @@ const Json& function_of(const Json& tools, std::size_t index) {
          {.why = "the model calls functions only; other tools would have to run inside the server",
           .next = "declare the tool as a function"});
   }
-  const Json* nested = find(tool, "function");
+  const Json* nested = find_member(tool, "function");
   const Json& function = nested == nullptr ? tool : *nested;
   const std::string* name = find_text(function, "name");
   if (name == nullptr)

@@ -1,10 +1,11 @@
-#include "chat/harmony_parser.h"
+#include "chat/harmony/parser.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "chat/made_up_vocabulary.h"
+#include "chat/conversation.h"
+#include "chat/vocabulary_scene.h"
 #include "support/replies.h"
 
 namespace inferno::harmony {
@@ -34,8 +35,8 @@ Reply reply_to(std::string_view text) {
   return reply_to(vocabulary().encode_prompt(text));
 }
 
-const std::string no_header = "the model wrote a message without a proper header";
-const std::string inside = "the model began a message inside another";
+const std::string no_header = "the model wrote a message without a valid header";
+const std::string inside = "the model began a message inside another message";
 
 TEST(HarmonyParser, SendsAnalysisToReasoningAndFinalToContent) {
   EXPECT_EQ(reply_to("<|channel|>analysis<|message|>Easy.<|end|><|start|>assistant<|channel|>final<|message|>"
@@ -77,7 +78,7 @@ TEST(HarmonyParser, GivesACallWithoutArgumentsAnEmptyObject) {
   EXPECT_EQ(reply_to("<|channel|>commentary to=functions.get_weather json<|message|><|call|>"),
             (Reply{"", "", {{"get_weather", "{}"}}, {}}));
   EXPECT_EQ(reply_to("<|channel|>commentary to=functions.get_weather json<|message|>"),
-            (Reply{"", "", {{"get_weather", ""}}, {}}));  // cut off: nothing is made up
+            (Reply{"", "", {{"get_weather", ""}}, {}}));  // unfinished: no arguments are made up
 }
 
 TEST(HarmonyParser, KeepsTheTextOfMessagesWithoutAHeader) {
@@ -104,16 +105,16 @@ TEST(HarmonyParser, SendsAHeaderWithoutMessageTokenToItsChannel) {
 
 TEST(HarmonyParser, KeepsTextInsideAHeader) {
   EXPECT_EQ(reply_to("<|channel|>final Well, yes<|message|>I do.<|return|>"),
-            (Reply{"Well, yesI do.", "", {}, {"the model wrote text into a message's header"}}));
+            (Reply{"Well, yesI do.", "", {}, {"the model wrote text into a message header"}}));
   EXPECT_EQ(reply_to("<|channel|>analysis Hm!<|message|>I see.<|end|>"),
-            (Reply{"Hm!", "I see.", {}, {"the model wrote text into a message's header"}}));
+            (Reply{"Hm!", "I see.", {}, {"the model wrote text into a message header"}}));
 }
 
-TEST(HarmonyParser, KeepsAWordInFrontOfAMessage) {
+TEST(HarmonyParser, KeepsAWordBeforeAMessage) {
   EXPECT_EQ(reply_to("hello<|message|> there<|end|>").content, "hello there");
 }
 
-TEST(HarmonyParser, WarnsOfARunawayHeaderThatHoldsNoText) {
+TEST(HarmonyParser, WarnsAboutAnEndlessHeaderWithoutText) {
   EXPECT_EQ(reply_to("<|channel|>final"), (Reply{"", "", {}, {no_header}}));
   EXPECT_EQ(reply_to("<|channel|>fin"), (Reply{"fin", "", {}, {no_header}}));
   EXPECT_EQ(reply_to("<|end|><|start|>assistant"), (Reply{"", "", {}, {no_header}}));
@@ -121,7 +122,7 @@ TEST(HarmonyParser, WarnsOfARunawayHeaderThatHoldsNoText) {
   EXPECT_EQ(reply_to(""), Reply{});
 }
 
-TEST(HarmonyParser, GoesOnWhenAControlTokenIsMissingOrTooMany) {
+TEST(HarmonyParser, ToleratesMissingAndRepeatedControlTokens) {
   EXPECT_EQ(
       reply_to("<|channel|>analysis<|message|>a<|start|>assistant<|channel|>final<|message|>b<|return|>"),
       (Reply{"b", "a", {}, {inside}}));
@@ -147,12 +148,12 @@ TEST(HarmonyParser, ShowsMessagesOfUnknownAuthorsAndChannelsAsContent) {
   EXPECT_EQ(reply_to("<|channel|>commentary to=functions.<|message|>{}<|call|>"),
             (Reply{"{}", "", {}, {"the model called a function without naming it"}}));
   EXPECT_EQ(reply_to("<|start|>user<|message|>me<|end|>"),
-            (Reply{"me", "", {}, {"the model wrote a message of \"user\""}}));
+            (Reply{"me", "", {}, {"the model wrote a message as \"user\""}}));
   EXPECT_EQ(reply_to("<|start|>functions.f to=assistant<|channel|>commentary<|message|>21<|end|>"),
-            (Reply{"21", "", {}, {"the model wrote a message of \"functions.f\""}}));
+            (Reply{"21", "", {}, {"the model wrote a message as \"functions.f\""}}));
 }
 
-TEST(HarmonyParser, ReplacesBrokenCharactersAndHoldsUnfinishedOnes) {
+TEST(HarmonyParser, ReplacesInvalidUtf8AndHoldsBackIncompleteCharacters) {
   std::vector<TokenId> tokens = vocabulary().encode_prompt("<|channel|>final<|message|>");
   const std::vector<TokenId> umlaut = vocabulary().encode("ü");
   ASSERT_EQ(umlaut.size(), 2u);
@@ -166,7 +167,7 @@ TEST(HarmonyParser, ReplacesBrokenCharactersAndHoldsUnfinishedOnes) {
   EXPECT_EQ(reply_to(tokens).content, "\xEF\xBF\xBD");
 }
 
-TEST(HarmonyParser, NamesFunctionsInTextEvenWhenTheHeaderIsNone) {
+TEST(HarmonyParser, ReturnsValidUtf8NamesFromInvalidHeaders) {
   std::vector<TokenId> tokens = vocabulary().encode_prompt("<|channel|>commentary to=functions.");
   tokens.push_back(vocabulary().encode("ü")[0]);  // half a character
   for (const TokenId token : vocabulary().encode_prompt("<|message|>{}<|call|>")) tokens.push_back(token);
@@ -178,7 +179,7 @@ TEST(HarmonyParser, SurvivesTokensOutsideTheVocabulary) {
   EXPECT_EQ(reply_to(std::vector<TokenId>{-1, outside}).warnings.size(), 2u);
 }
 
-TEST(HarmonyParser, BeginsWhereThePromptLeftOff) {
+TEST(HarmonyParser, ContinuesThePromptsHeader) {
   const auto reply_behind = [](std::string_view opening, std::string_view text) {
     const auto parser =
         make_parser(vocabulary(), {.conversation = nullptr, .opening = vocabulary().encode_prompt(opening)});
@@ -193,7 +194,7 @@ TEST(HarmonyParser, BeginsWhereThePromptLeftOff) {
             (Reply{"", "", {{"f", "{}"}}, {}}));
 }
 
-TEST(HarmonyParser, GivesTheSameHoweverTheTextIsCutIntoTokens) {
+TEST(HarmonyParser, DoesNotDependOnHowTextIsCutIntoTokens) {
   // "hello" is one token or five, "hell" and "he" are tokens too.
   for (const std::string_view text :
        {"<|channel|>final<|message|>hello hello<|return|>", "hello hello <|end|> hello",
@@ -201,7 +202,7 @@ TEST(HarmonyParser, GivesTheSameHoweverTheTextIsCutIntoTokens) {
         "<|start|>hello to=functions.hello<|channel|>hello hello<|message|>hello<|call|>"}) {
     const Reply whole = reply_to(text);
     for (std::size_t cut = 0; cut <= text.size(); ++cut) {
-      // A cut inside a control token would make it ordinary text.
+      // A split inside a control token would make it ordinary text.
       const std::size_t open = text.substr(0, cut).rfind('<');
       const std::size_t close = text.find("|>", open == std::string_view::npos ? 0 : open);
       if (open != std::string_view::npos && close != std::string_view::npos && cut < close + 2) continue;
