@@ -10,11 +10,12 @@
 #include <vector>
 
 #include "base/token.h"
-#include "chat/conversation.h"
 #include "chat/jinja/template.h"
 #include "text/tokenizer.h"
 
 namespace inferno {
+
+struct Conversation;  // conversation.h
 
 struct Prompt {
   std::vector<TokenId> tokens;
@@ -57,8 +58,8 @@ struct ChatOptions {
 class ChatFormat {
  public:
   virtual ~ChatFormat() = default;
-  virtual std::string name()
-      const = 0;  // for display: "harmony", "chat_template.jinja", "default llama-3", …
+  // For display: "harmony", "chat_template.jinja", "default llama-3", …
+  virtual std::string name() const = 0;
   // Error{invalid_request} for a malformed conversation, Error{unsupported} with the template's message if
   // the template rejects it.
   virtual Prompt render(const Conversation& conversation) const = 0;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "chat/conversation.h"
+#include "chat/make_chat_format.h"
 #include "chat/vocabulary_scene.h"
 #include "support/caught_error.h"
 #include "support/replies.h"

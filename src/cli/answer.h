@@ -8,6 +8,7 @@
 
 #include "base/signals.h"
 #include "chat/chat_format.h"
+#include "chat/json.h"
 #include "chat/stop_matcher.h"
 #include "cli/text_model.h"
 #include "engine/token_stream.h"

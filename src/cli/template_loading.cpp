@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "chat/default_templates.h"
+#include "chat/json.h"
 #include "checkpoint/gguf/reader.h"
 #include "checkpoint/open_checkpoint.h"
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
+#include "chat/conversation.h"
 #include "checkpoint/generation_config.h"
 #include "checkpoint/open_checkpoint.h"
 #include "cli/builtin_model.h"

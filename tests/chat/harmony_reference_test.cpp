@@ -7,6 +7,7 @@
 #include "chat/conversation.h"
 #include "chat/harmony/format.h"
 #include "chat/harmony/parser.h"
+#include "chat/make_chat_format.h"
 #include "reference.h"
 #include "support/replies.h"
 

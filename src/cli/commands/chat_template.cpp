@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "chat/conversation.h"
+#include "chat/make_chat_format.h"
 #include "chat/template_format.h"
 #include "checkpoint/open_checkpoint.h"
 #include "cli/chat_format_loading.h"

@@ -1,7 +1,6 @@
 // Jinja2 decides at compile time which names are local to a block. A name that a block assigns before it
-// reads it is undefined until then, even if the conversation has a variable of that name: a loop that
-// precedes
-// {% set tools = … %} does not see the `tools` that were passed in. Templates rely on this, so this pass
+// reads it is undefined until then, even if the conversation has a variable of that name: a loop before
+// "{% set tools = … %}" does not see the `tools` that were passed in. Templates rely on this, so this pass
 // finds those names.
 #include <fmt/format.h>
 

@@ -167,7 +167,7 @@ class PercentFormatter {
     }
     const Sequence* tuple = positional();
     const std::size_t given = tuple != nullptr ? tuple->items.size() : 1;
-    // A single mapping or list may go unused, as in Python.
+    // A single mapping or list need not be used, as in Python.
     const bool must_be_used =
         tuple != nullptr || (arguments_.dict() == nullptr && arguments_.sequence() == nullptr);
     if (must_be_used && used_ < given && !named_)
@@ -296,7 +296,7 @@ class PercentFormatter {
   Meter& meter_;
   const Text& format_;
   std::string_view view_;
-  bool escapes_;  // Markup escapes what is put into it
+  bool escapes_;  // Markup escapes the values inserted into it
   const Value& arguments_;
   std::size_t at_ = 0;
   std::size_t used_ = 0;
@@ -306,11 +306,11 @@ class PercentFormatter {
 
 class BraceFormatter {
  public:
-  // Markup escapes what is put into it.
+  // `escapes`: Markup escapes the values inserted into it.
   BraceFormatter(Meter& meter, const Arguments& arguments, bool escapes)
       : meter_(meter), arguments_(arguments), escapes_(escapes) {}
 
-  // `nesting`: a format spec may hold fields of its own, once.
+  // `nesting`: a format spec may contain fields, but only one level of them.
   Text run(const Text& format, int nesting) {
     if (nesting > 2) refuse(meter_, "Max string recursion exceeded");
     const std::string_view view = format.view();
