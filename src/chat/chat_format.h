@@ -51,7 +51,7 @@ struct ChatOptions {
   std::function<std::chrono::local_seconds()> clock = jinja::local_now;  // for prompts that contain the date
   // If false, the text of users is ordinary text even if it spells a control token. If true, it may become
   // one, as with Hugging Face's apply_chat_template.
-  bool user_text_may_hold_control_tokens = false;
+  bool allow_control_tokens_in_user_text = false;
 };
 
 // Immutable; several threads may use it at once.

@@ -132,7 +132,7 @@ class TemplateFormat : public ChatFormat {
   Prompt render(const Conversation& conversation) const override {
     jinja::Rendered rendered = rendered_by(variant_for(conversation), conversation);
     Prompt prompt;
-    prompt.tokens = options_.user_text_may_hold_control_tokens ? tokenizer_.encode_prompt(rendered.text)
+    prompt.tokens = options_.allow_control_tokens_in_user_text ? tokenizer_.encode_prompt(rendered.text)
                                                                : tokenizer_.encode_spans(spans_of(rendered));
     prompt.text = std::move(rendered.text);
     return prompt;

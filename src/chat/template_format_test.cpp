@@ -48,7 +48,7 @@ TEST(TemplateFormat, KeepsUserTextFromForgingControlTokens) {
   EXPECT_EQ(tokenizer->decode(prompt.tokens), prompt.text);
   EXPECT_EQ(std::count(prompt.tokens.begin(), prompt.tokens.end(), end), 1);
   ChatOptions as_hugging_face;
-  as_hugging_face.user_text_may_hold_control_tokens = true;
+  as_hugging_face.allow_control_tokens_in_user_text = true;
   const Prompt parity = format_of(*tokenizer, chatml, as_hugging_face)->render(saying(hello));
   EXPECT_EQ(parity.tokens, tokenizer->encode_prompt(prompt.text));
   EXPECT_EQ(std::count(parity.tokens.begin(), parity.tokens.end(), end), 2);

@@ -267,11 +267,11 @@ void ToolCallExtractor::take(char byte, ReplyParts& to) {
 }
 
 bool ToolCallExtractor::may_begin_object() const {
-  return quiet_ && (syntax_.json_reply || (marked_ && after_call_));
+  return only_blanks_ && (syntax_.json_reply || (marked_ && after_call_));
 }
 
 void ToolCallExtractor::take_text(char byte, ReplyParts& to) {
-  if (quiet_ && tail_.empty()) {
+  if (only_blanks_ && tail_.empty()) {
     const bool separates = after_call_ && (syntax_.json_reply || marked_) && (byte == ';' || byte == ',');
     if (is_blank(byte) || separates) {
       blanks_ += byte;
@@ -301,7 +301,7 @@ void ToolCallExtractor::match_markers(ReplyParts& to) {
       tentative_ = announced_ = false;
       return;
     }
-    const bool closes = after_call_ && quiet_;
+    const bool closes = after_call_ && only_blanks_;
     if (closes && std::any_of(syntax_.closes.begin(), syntax_.closes.end(), is_whole)) {
       tail_.clear();
       blanks_.clear();
@@ -313,7 +313,7 @@ void ToolCallExtractor::match_markers(ReplyParts& to) {
     to.content(std::exchange(blanks_, {}));
     to.content(tail_.substr(0, 1));
     tail_.erase(0, 1);
-    quiet_ = after_call_ = marked_ = false;
+    only_blanks_ = after_call_ = marked_ = false;
   }
 }
 
@@ -432,7 +432,7 @@ void ToolCallExtractor::end_call(bool complete, ReplyParts& to) {
   }
   if (!complete) in_list_ = false;
   state_ = in_list_ ? State::list : State::text;
-  quiet_ = after_call_ = true;
+  only_blanks_ = after_call_ = true;
   tentative_ = false;
 }
 
@@ -440,7 +440,7 @@ void ToolCallExtractor::give_up(ReplyParts& to) {
   if (!tentative_) to.warning("the model wrote an invalid tool call, returned as text");
   to.content(std::exchange(held_, {}));
   state_ = State::text;
-  quiet_ = after_call_ = marked_ = in_list_ = tentative_ = false;
+  only_blanks_ = after_call_ = marked_ = in_list_ = tentative_ = false;
 }
 
 }  // namespace inferno

@@ -119,7 +119,7 @@ class ToolCallExtractor {
 
   State state_ = State::text;
   // In text. Blanks at the start and after a call are content only if text follows.
-  bool quiet_ = true;  // only blanks since the start or the last call
+  bool only_blanks_ = true;  // since the start or the last call
   bool after_call_ = false;
   bool marked_ = false;  // after an opening marker, before its closing one
   std::string blanks_;

@@ -293,7 +293,7 @@ class HarmonyFormat : public ChatFormat {
   Prompt render(const Conversation& conversation) const override {
     const Script script = harmony::render(from_conversation(conversation, options_.clock()));
     Prompt prompt{.tokens = {}, .text = script.whole()};
-    prompt.tokens = options_.user_text_may_hold_control_tokens ? tokenizer_.encode_prompt(prompt.text)
+    prompt.tokens = options_.allow_control_tokens_in_user_text ? tokenizer_.encode_prompt(prompt.text)
                                                                : tokenizer_.encode_spans(script.spans());
     return prompt;
   }

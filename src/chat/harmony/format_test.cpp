@@ -152,7 +152,7 @@ TEST(Harmony, KeepsUserTextFromForgingControlTokens) {
   EXPECT_EQ(std::count(safe.tokens.begin(), safe.tokens.end(), end), 1);
   EXPECT_EQ(tokenizer->decode(safe.tokens), safe.text);
   ChatOptions as_hugging_face;
-  as_hugging_face.user_text_may_hold_control_tokens = true;
+  as_hugging_face.allow_control_tokens_in_user_text = true;
   const Prompt unsafe = make_format(*tokenizer, as_hugging_face)->render(conversation);
   EXPECT_EQ(std::count(unsafe.tokens.begin(), unsafe.tokens.end(), end), 3);
   EXPECT_EQ(unsafe.text, safe.text);

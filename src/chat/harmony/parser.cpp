@@ -18,19 +18,19 @@ enum class Destination { content, reasoning, tool_call };
 
 struct Address {
   Destination destination = Destination::content;
-  std::string function;  // for tool_call, without "functions."
-  std::string stray;     // words that do not belong in a header, and hence are text
-  std::string warning;   // empty if the header is valid
+  std::string function;    // for tool_call, without "functions."
+  std::string unexpected;  // words that do not belong in a header, and hence are text
+  std::string warning;     // empty if the header is valid
 };
 
 // The content of an unfinished header.
-struct Remains {
+struct UnfinishedHeader {
   Destination destination = Destination::content;
   std::string text;
   std::string warning;
 };
 
-using KnowsFunction = std::function<bool(std::string_view)>;
+using IsOffered = std::function<bool(std::string_view)>;
 
 // The header of a message while it is read: author, recipient, channel and content type, in the orders that
 // gpt-oss writes them.
@@ -51,12 +51,12 @@ class Header {
   bool is_empty() const { return before_.empty() && after_.empty() && type_.empty() && !has_channel_; }
   // False as soon as no valid header begins like this: then the bytes are text. Checked after every byte, so
   // that the result does not depend on how the text was cut into tokens.
-  bool is_possible(const KnowsFunction& knows) const;
+  bool is_possible(const IsOffered& is_offered) const;
 
   // At <|message|>.
-  Address address(const KnowsFunction& knows) const;
+  Address address(const IsOffered& is_offered) const;
   // At the end of a message or a reply, or once is_possible() is false.
-  Remains remains() const;
+  UnfinishedHeader unfinished() const;
 
  private:
   Begin begin_;
@@ -90,8 +90,8 @@ bool is_channel(std::string_view word) {
   return word == "analysis" || word == "commentary" || word == "final";
 }
 
-bool names_function(std::string_view word, const KnowsFunction& knows) {
-  return word.starts_with("functions.") || knows(word);
+bool names_function(std::string_view word, const IsOffered& is_offered) {
+  return word.starts_with("functions.") || is_offered(word);
 }
 
 std::string_view first_word(std::string_view text) {
@@ -108,7 +108,8 @@ bool is_content_type(std::string_view word) {
 
 // The words that are neither the recipient nor a content type, which is a single word after the channel or
 // recipient.
-std::string stray_words(std::vector<std::string_view> words, std::string_view recipient, bool has_channel) {
+std::string unexpected_words(std::vector<std::string_view> words, std::string_view recipient,
+                             bool has_channel) {
   std::erase_if(words, [&](std::string_view word) { return word == recipient || word.starts_with("to="); });
   const bool may_have_type = has_channel || !recipient.empty();
   if (may_have_type && words.size() == 1 && is_content_type(words.front())) return {};
@@ -121,14 +122,14 @@ std::string as_text(std::string_view bytes) {
   return utf8::take_all(copy, utf8::Replacement::per_character);
 }
 
-std::string_view recipient_in(const std::vector<std::string_view>& words, const KnowsFunction& knows) {
+std::string_view recipient_in(const std::vector<std::string_view>& words, const IsOffered& is_offered) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (!words[i].starts_with("to=")) continue;
     if (words[i].size() > 3) return words[i].substr(3);
     if (i + 1 < words.size()) return words[i + 1];
   }
   for (const std::string_view word : words) {
-    if (names_function(word, knows)) return word;
+    if (names_function(word, is_offered)) return word;
   }
   return {};
 }
@@ -145,7 +146,7 @@ bool Header::channel() {
   return true;
 }
 
-bool Header::is_possible(const KnowsFunction& knows) const {
+bool Header::is_possible(const IsOffered& is_offered) const {
   if (before_.size() + after_.size() + type_.size() > max_header_bytes) return false;
   for (const std::string* part : {&before_, &after_, &type_}) {
     if (part->find('\n') != std::string::npos) return false;
@@ -157,8 +158,8 @@ bool Header::is_possible(const KnowsFunction& knows) const {
   if (open && !front.empty()) front.pop_back();
   for (std::size_t i = 0; i < front.size(); ++i) {
     const bool is_author = i == 0 && (begin_ != Begin::after_author || front[i] == "assistant");
-    const bool addresses =
-        front[i].starts_with("to=") || names_function(front[i], knows) || (i > 0 && front[i - 1] == "to=");
+    const bool addresses = front[i].starts_with("to=") || names_function(front[i], is_offered) ||
+                           (i > 0 && front[i - 1] == "to=");
     if (!is_author && !addresses) return false;
   }
   std::size_t others = 0;
@@ -167,7 +168,7 @@ bool Header::is_possible(const KnowsFunction& knows) const {
   return others <= 2;
 }
 
-Address Header::address(const KnowsFunction& knows) const {
+Address Header::address(const IsOffered& is_offered) const {
   std::vector<std::string_view> words = words_of(before_);
   std::string_view author = "assistant";
   const bool repeats = !words.empty() && words.front() == "assistant";
@@ -179,14 +180,14 @@ Address Header::address(const KnowsFunction& knows) const {
   const auto back = words_of(after_);
   const std::string_view channel = back.empty() ? std::string_view{} : back.front();
   if (!back.empty()) words.insert(words.end(), back.begin() + 1, back.end());
-  std::string_view recipient = recipient_in(words, knows);
+  std::string_view recipient = recipient_in(words, is_offered);
 
   const auto type = words_of(type_);
   if (type.size() > 1) words.insert(words.end(), type.begin() + 1, type.end());
 
   Address address;
-  address.stray = stray_words(words, recipient, has_channel_);
-  if (!address.stray.empty()) address.warning = "the model wrote text into a message header";
+  address.unexpected = unexpected_words(words, recipient, has_channel_);
+  if (!address.unexpected.empty()) address.warning = "the model wrote text into a message header";
   if (author != "assistant" && !author.starts_with("assistant:")) {
     address.warning = fmt::format("the model wrote a message as \"{}\"", as_text(author));
     return address;
@@ -199,7 +200,7 @@ Address Header::address(const KnowsFunction& knows) const {
     }
     address.destination = Destination::tool_call;
     address.function = as_text(recipient);
-    if (!knows(recipient)) {
+    if (!is_offered(recipient)) {
       address.warning = fmt::format("the model called \"{}\", which was not offered", address.function);
     }
     return address;
@@ -213,8 +214,8 @@ Address Header::address(const KnowsFunction& knows) const {
   return address;
 }
 
-Remains Header::remains() const {
-  Remains remains;
+UnfinishedHeader Header::unfinished() const {
+  UnfinishedHeader unfinished;
   std::string_view front = before_;
   // The author's name is part of the protocol only if a control token precedes or follows it.
   if (begin_ == Begin::after_start || has_channel_) {
@@ -224,12 +225,12 @@ Remains Header::remains() const {
   std::string_view back = after_;
   const std::string_view named = without_blanks_in_front(back);
   if (is_channel(first_word(named))) {
-    if (first_word(named) == "analysis") remains.destination = Destination::reasoning;
+    if (first_word(named) == "analysis") unfinished.destination = Destination::reasoning;
     back = without_blanks_in_front(named.substr(first_word(named).size()));
   }
-  remains.text = fmt::format("{}{}{}", front, back, type_);
-  if (!is_empty()) remains.warning = "the model wrote a message without a valid header";
-  return remains;
+  unfinished.text = fmt::format("{}{}{}", front, back, type_);
+  if (!is_empty()) unfinished.warning = "the model wrote a message without a valid header";
+  return unfinished;
 }
 
 class HarmonyParser : public ReplyParser {
@@ -262,7 +263,7 @@ class HarmonyParser : public ReplyParser {
   }
 
  private:
-  KnowsFunction knows() const {
+  IsOffered is_offered() const {
     return [this](std::string_view name) { return functions_.contains(name); };
   }
 
@@ -313,10 +314,10 @@ class HarmonyParser : public ReplyParser {
       parts_.warning("the model wrote <|message|> inside a message");
       return;
     }
-    const Address address = header_.address(knows());
+    const Address address = header_.address(is_offered());
     if (!address.warning.empty()) parts_.warning(address.warning);
     open_body(Destination::content);
-    write(address.stray);
+    write(address.unexpected);
     send(utf8::take_all(held_, replacement_));
     held_.clear();
     open_body(address.destination);
@@ -338,17 +339,17 @@ class HarmonyParser : public ReplyParser {
     while (!in_body_ && !bytes.empty()) {
       header_.byte(bytes.front());
       bytes.remove_prefix(1);
-      if (!header_.is_possible(knows())) abandon_header();
+      if (!header_.is_possible(is_offered())) abandon_header();
     }
     if (in_body_) write(bytes);
   }
 
   // The header is invalid: its content is text, and so is everything after it.
   void abandon_header() {
-    const Remains remains = header_.remains();
-    if (!remains.warning.empty()) parts_.warning(remains.warning);
-    open_body(remains.destination);
-    write(remains.text);
+    const UnfinishedHeader unfinished = header_.unfinished();
+    if (!unfinished.warning.empty()) parts_.warning(unfinished.warning);
+    open_body(unfinished.destination);
+    write(unfinished.text);
   }
 
   void write(std::string_view bytes) {

@@ -46,8 +46,8 @@ ExpressionPtr Parser::parse_expression() {
   ExpressionPtr value = parse_or();
   while (skip_name("if")) {
     level.deepen();
-    for (std::size_t i = first_unknown; i < unknown_.size(); ++i) unknown_[i].soft = true;
-    const Softness soft(*this, true);
+    for (std::size_t i = first_unknown; i < unknown_.size(); ++i) unknown_[i].tolerated = true;
+    const Tolerance tolerant(*this, true);
     ExpressionPtr test = parse_or();
     ExpressionPtr otherwise = skip_name("else") ? parse_expression() : nullptr;
     value = make(line, ast::Conditional{std::move(test), std::move(value), std::move(otherwise)});

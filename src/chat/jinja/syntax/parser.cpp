@@ -55,7 +55,7 @@ void Parser::Level::deepen() {
 Program Parser::run() {
   Body body = parse_body({});
   for (const Unknown& unknown : unknown_) {
-    if (unknown.soft) continue;
+    if (unknown.tolerated) continue;
     fail(ErrorKind::unsupported, fmt::format("{}, line {}: {}", name_, unknown.line, unknown.description));
   }
   Program program{.name = std::move(name_),
@@ -93,7 +93,7 @@ void Parser::refuse(const std::string& problem) const {
 
 void Parser::note_unknown(std::string_view what, const std::string& name) {
   unknown_.push_back(
-      {current().line, fmt::format("there is no {} named '{}'", what, name.substr(0, 80)), soft_});
+      {current().line, fmt::format("there is no {} named '{}'", what, name.substr(0, 80)), tolerant_});
 }
 
 void Parser::expect_symbol(std::string_view text) {
@@ -196,7 +196,7 @@ Statement Parser::parse_statement() {
 
 Statement Parser::parse_if(int line) {
   ast::If statement;
-  const Softness soft(*this, true);
+  const Tolerance tolerant(*this, true);
   while (true) {
     ExpressionPtr test = parse_tuple(/*with_conditional=*/false);
     end_tag();
@@ -216,7 +216,7 @@ Statement Parser::parse_for(int line) {
   ast::Target target = parse_target("in");
   expect_name("in");
   ExpressionPtr iterable = parse_tuple(/*with_conditional=*/false, "recursive");
-  const Softness hard(*this, false);
+  const Tolerance strict(*this, false);
   ExpressionPtr test = skip_name("if") ? parse_expression() : nullptr;
   const bool recursive = skip_name("recursive");
   end_tag();
@@ -245,7 +245,7 @@ Statement Parser::parse_set(int line) {
     end_tag();
     return {line, ast::Set{std::move(target), std::move(value)}};
   }
-  const Softness hard(*this, false);
+  const Tolerance strict(*this, false);
   std::vector<FilterCall> filters;
   while (skip_symbol("|")) filters.push_back(parse_filter_call());
   end_tag();
@@ -279,7 +279,7 @@ std::vector<ast::Parameter> Parser::parse_parameters() {
 }
 
 std::shared_ptr<ast::Macro> Parser::parse_macro_body(ast::Macro macro, std::string_view end) {
-  const Softness hard(*this, false);
+  const Tolerance strict(*this, false);
   macros_.emplace_back();
   macro.block.body = parse_captured_body(end);
   const SpecialNames used = macros_.back();
@@ -317,7 +317,7 @@ Statement Parser::parse_call_block(int line) {
 }
 
 Statement Parser::parse_filter_block(int line) {
-  const Softness hard(*this, false);
+  const Tolerance strict(*this, false);
   std::vector<FilterCall> filters;
   filters.push_back(parse_filter_call());
   while (skip_symbol("|")) filters.push_back(parse_filter_call());
@@ -334,14 +334,14 @@ Statement Parser::parse_with(int line) {
     with.bindings.emplace_back(std::move(target), parse_expression());
   }
   end_tag();
-  const Softness hard(*this, false);
+  const Tolerance strict(*this, false);
   with.block.body = parse_body_to("endwith");
   return {line, std::move(with)};
 }
 
 Statement Parser::parse_generation(int line) {
   end_tag();
-  const Softness hard(*this, false);
+  const Tolerance strict(*this, false);
   return {line, ast::Generation{{parse_captured_body("endgeneration"), {}}}};
 }
 

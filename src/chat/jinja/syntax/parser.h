@@ -42,12 +42,14 @@ class Parser {
     int levels_ = 0;
   };
   // Whether an unknown filter is an error only if it is evaluated; see FilterCall.
-  class Softness {
+  class Tolerance {
    public:
-    Softness(Parser& parser, bool soft) : parser_(parser), before_(parser.soft_) { parser.soft_ = soft; }
-    ~Softness() { parser_.soft_ = before_; }
-    Softness(const Softness&) = delete;
-    Softness& operator=(const Softness&) = delete;
+    Tolerance(Parser& parser, bool tolerant) : parser_(parser), before_(parser.tolerant_) {
+      parser.tolerant_ = tolerant;
+    }
+    ~Tolerance() { parser_.tolerant_ = before_; }
+    Tolerance(const Tolerance&) = delete;
+    Tolerance& operator=(const Tolerance&) = delete;
 
    private:
     Parser& parser_;
@@ -131,7 +133,7 @@ class Parser {
   int depth_limit_;
   int depth_ = 0;
   int loops_ = 0;
-  bool soft_ = false;
+  bool tolerant_ = false;
   std::vector<std::string> names_;
   std::unordered_map<std::string, NameId> ids_;
   // The special names used by each macro being parsed, innermost last.
@@ -139,11 +141,11 @@ class Parser {
     bool varargs = false, kwargs = false, caller = false;
   };
   std::vector<SpecialNames> macros_;
-  // Filters and tests that do not exist. The template is refused if one of them is not soft at its end.
+  // Filters and tests that do not exist. The template is refused unless all are tolerated.
   struct Unknown {
     int line;
     std::string description;
-    bool soft;
+    bool tolerated;
   };
   std::vector<Unknown> unknown_;
 };
