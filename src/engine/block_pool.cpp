@@ -5,7 +5,7 @@
 namespace inferno {
 
 BlockPool::BlockPool(int blocks) : blocks_(static_cast<std::size_t>(blocks)) {
-  // The lowest first: memory that was never touched costs nothing.
+  // Lowest first: memory that was never touched costs nothing.
   for (BlockId block = blocks - 1; block >= 0; --block) unused_.push_back(block);
 }
 
@@ -17,7 +17,7 @@ std::optional<BlockPool::Taken> BlockPool::take() {
   } else if (oldest_ != no_block) {
     taken = {oldest_, true};
     remove_idle(taken.block);
-    at(taken.block).remembered = false;
+    at(taken.block).cached = false;
   } else {
     return std::nullopt;
   }
@@ -27,7 +27,7 @@ std::optional<BlockPool::Taken> BlockPool::take() {
 
 void BlockPool::share(BlockId block) {
   if (at(block).references++ == 0) {
-    expects(at(block).remembered, "a block without an owner is shared only when it is remembered");
+    expects(at(block).cached, "a block without an owner is shared only if it is cached");
     remove_idle(block);
   }
 }
@@ -35,21 +35,21 @@ void BlockPool::share(BlockId block) {
 void BlockPool::release(BlockId block) {
   expects(at(block).references > 0, "a released block has an owner");
   if (--at(block).references > 0) return;
-  if (at(block).remembered) {
+  if (at(block).cached) {
     append_idle(block);
   } else {
     unused_.push_back(block);
   }
 }
 
-void BlockPool::remember(BlockId block) {
-  expects(at(block).references > 0 && !at(block).remembered, "a block is remembered once, by its owner");
-  at(block).remembered = true;
+void BlockPool::cache(BlockId block) {
+  expects(at(block).references > 0 && !at(block).cached, "a block is cached once, by its owner");
+  at(block).cached = true;
 }
 
-void BlockPool::forget(BlockId block) {
-  expects(at(block).remembered, "only a remembered block is forgotten");
-  at(block).remembered = false;
+void BlockPool::uncache(BlockId block) {
+  expects(at(block).cached, "only a cached block is uncached");
+  at(block).cached = false;
   if (at(block).references > 0) return;
   remove_idle(block);
   unused_.push_back(block);

@@ -1,5 +1,5 @@
-// Bookkeeping for the blocks of one attention window: which are free, owned, shared or remembered. Knows no
-// device and no tokens.
+// Bookkeeping for the KV cache blocks of one window group: which are free, owned, shared or cached for reuse.
+// Knows neither devices nor tokens.
 #pragma once
 
 #include <cstdint>
@@ -16,33 +16,33 @@ class BlockPool {
   explicit BlockPool(int blocks);
 
   int blocks() const { return static_cast<int>(blocks_.size()); }
-  // That take() can give: those never remembered, and remembered ones without an owner.
+  // Blocks that take() can return: unused ones, and cached ones without an owner.
   int free_blocks() const { return static_cast<int>(unused_.size()) + idle_; }
   int references(BlockId block) const { return at(block).references; }
-  bool is_remembered(BlockId block) const { return at(block).remembered; }
+  bool is_cached(BlockId block) const { return at(block).cached; }
 
   struct Taken {
     BlockId block = no_block;
-    bool forgotten = false;  // it was remembered until now: whoever remembered it must hear of it
+    bool evicted = false;  // it held a cached prefix, which the prefix tree must drop
   };
-  // A block with one owner. nullopt when none is left: the caller preempts someone or waits; that is not an
-  // error. Remembered blocks go last, and of them the least recently used first.
+  // A block with one owner. nullopt if none is left: the caller preempts a sequence or waits; that is not an
+  // error. Unused blocks are taken first, then cached ones, least recently used first.
   std::optional<Taken> take();
   // One more owner.
   void share(BlockId block);
-  // One owner less. A remembered block stays remembered until take() needs it.
+  // One owner less. A cached block stays cached until take() needs it.
   void release(BlockId block);
 
-  // Its contents are worth finding again. The block has an owner.
-  void remember(BlockId block);
-  // Nobody will look for it any more.
-  void forget(BlockId block);
+  // Keeps the contents for reuse after the last owner releases the block. The block has an owner.
+  void cache(BlockId block);
+  // The contents are not needed for reuse.
+  void uncache(BlockId block);
 
  private:
   struct Block {
     int references = 0;
-    bool remembered = false;
-    BlockId before = no_block, after = no_block;  // among the idle ones
+    bool cached = false;
+    BlockId before = no_block, after = no_block;  // neighbours in the list of idle blocks
   };
 
   Block& at(BlockId block) { return blocks_[static_cast<std::size_t>(block)]; }
@@ -51,8 +51,8 @@ class BlockPool {
   void remove_idle(BlockId block);
 
   std::vector<Block> blocks_;
-  std::vector<BlockId> unused_;                    // neither owned nor remembered; the last goes first
-  BlockId oldest_ = no_block, newest_ = no_block;  // remembered without an owner, by time of release
+  std::vector<BlockId> unused_;                    // neither owned nor cached; taken from the back
+  BlockId oldest_ = no_block, newest_ = no_block;  // cached without an owner, by time of release
   int idle_ = 0;
 };
 

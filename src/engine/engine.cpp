@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "base/mailbox.h"
-#include "engine/check_request.h"
 #include "engine/engine_loop.h"
 
 namespace inferno {
@@ -112,9 +111,9 @@ struct Engine::Impl {
   std::atomic<int> pending = 0;
   std::atomic<bool> broken = false;
   Mailbox<Submission> mailbox;
-  mutable std::mutex mutex;  // of the next two
+  mutable std::mutex mutex;  // guards random and snapshot
   std::mt19937_64 random{std::random_device{}()};
-  EngineLoop loop;  // the thread's own once it runs
+  EngineLoop loop;  // used by `thread` alone once it runs
   EngineStats snapshot;
   std::thread thread;
 };
@@ -126,7 +125,7 @@ Engine::~Engine() = default;
 
 std::shared_ptr<TokenStream> Engine::submit(GenerationRequest request) {
   if (!healthy()) {
-    fail(ErrorKind::device, "the engine has failed and answers no more requests",
+    fail(ErrorKind::device, "the engine has failed and accepts no more requests",
          {.why = {}, .next = "start it again; its log says what happened"});
   }
   check_request(request, impl_->request_limits());

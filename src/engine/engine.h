@@ -1,5 +1,5 @@
-// Continuous batching. One thread owns the model, the cache and the scheduler; everyone else sends it
-// requests and reads token streams.
+// Continuous batching. One thread owns the model, the cache and the scheduler; other threads send it requests
+// and read token streams.
 #pragma once
 
 #include <memory>
@@ -13,14 +13,15 @@ namespace inferno {
 
 class Engine {
  public:
-  // Allocates the cache and everything a step needs, and nothing later. Error{io} when there is not enough.
+  // Allocates the cache and everything a step needs; nothing is allocated later. Error{io} if memory does not
+  // suffice.
   Engine(std::unique_ptr<Backend> backend, std::unique_ptr<Decoder> decoder, EngineOptions options);
   ~Engine();  // ends every stream with a Failed event, then joins
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   // Thread-safe. Error{invalid_request} with the numbers for a prompt that can never fit or settings out of
-  // range, Error{overloaded} when the queue is full; later trouble arrives as a Failed event.
+  // range, Error{overloaded} if the queue is full; later failures arrive as a Failed event.
   std::shared_ptr<TokenStream> submit(GenerationRequest request);
 
   EngineStats stats() const;  // thread-safe, a snapshot

@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "engine/check_request.h"
 #include "spec/window_groups.h"
 
 namespace inferno {
@@ -19,7 +18,7 @@ StepLimits step_limits(const EngineOptions& options, const CachePlan& plan) {
           .blocks_per_sequence = blocks_for(plan.context, options.block_size)};
 }
 
-// The longest lists that all sequences of a step can have together.
+// An upper bound for the list entries that all sequences of a step have together.
 int list_entries(const EngineOptions& options, const CachePlan& plan, int vocab) {
   const int listed = std::min(RequestLimits{}.max_listed, vocab);
   const std::int64_t one = std::min(plan.context, vocab) + 3 * std::int64_t{listed};
@@ -62,18 +61,18 @@ void EngineLoop::accept(Submission submission) {
   auto job = std::make_unique<Job>();
   job->stream = std::move(submission.stream);
   job->submitted = submission.submitted;
-  job->prompt = static_cast<int>(request.prompt.size());
-  const int room = plan_.context - job->prompt;
+  job->prompt_tokens = static_cast<int>(request.prompt.size());
+  const int room = plan_.context - job->prompt_tokens;
   const int answer = request.max_tokens == 0 ? room : std::min(request.max_tokens, room);
   std::vector<std::unique_ptr<Sequence>> sequences;
-  job->choices.reserve(static_cast<std::size_t>(request.choices));  // pointers to them are kept
+  job->choices.reserve(static_cast<std::size_t>(request.choices));  // choices_ points to them
   for (int i = 0; i < request.choices; ++i) {
     auto sequence = std::make_unique<Sequence>();
     sequence->id = next_id_++;
-    sequence->tokens.reserve(static_cast<std::size_t>(job->prompt + answer));
+    sequence->tokens.reserve(static_cast<std::size_t>(job->prompt_tokens + answer));
     sequence->tokens = request.prompt;
-    sequence->prompt = job->prompt;
-    sequence->limit = job->prompt + answer;
+    sequence->prompt_tokens = job->prompt_tokens;
+    sequence->max_tokens = job->prompt_tokens + answer;
     sequence->stop_tokens = request.stop_tokens;
     sequence->client = request.client;
     sequence->scope = request.cache_scope;
@@ -93,54 +92,54 @@ void EngineLoop::accept(Submission submission) {
 
 bool EngineLoop::step() {
   sweep_cancelled();
-  if (!flight_) {
-    Plan plan = scheduler_.next();
+  if (!queued_) {
+    StepPlan plan = scheduler_.next();
     if (plan.slices.empty()) return false;
-    flight_ = launch(std::move(plan), StepTokens::given);
+    queued_ = queue_step(std::move(plan), StepTokens::given);
   }
-  std::optional<Flight> following = launch_ahead();
-  land(*flight_);
-  flight_ = std::move(following);
-  if (flight_) leave_out_gone(*flight_);
+  std::optional<QueuedStep> following = queue_ahead();
+  finish_step(*queued_);
+  queued_ = std::move(following);
+  if (queued_) discard_removed(*queued_);
   ++totals_.steps;
   return true;
 }
 
-EngineLoop::Flight EngineLoop::launch(Plan plan, StepTokens tokens) {
+EngineLoop::QueuedStep EngineLoop::queue_step(StepPlan plan, StepTokens tokens) {
   mark_begun(plan);
   copy_blocks(plan.copies);
   const Matrix logits = forward(plan, tokens);
-  Flight flight = {.plan = std::move(plan)};
-  if (logits.rows > 0) flight.draws = draw(flight.plan, tokens, logits);
-  return flight;
+  QueuedStep step = {.plan = std::move(plan)};
+  if (logits.rows > 0) step.draws = draw(step.plan, tokens, logits);
+  return step;
 }
 
-// The step behind the one in flight, if nothing about it depends on the tokens now being drawn but those
-// themselves, and they are where the device finds them.
-std::optional<EngineLoop::Flight> EngineLoop::launch_ahead() {
-  if (!plans_ahead_ || !flight_->is_whole) return std::nullopt;
+// Queues the step after the queued one, if it depends on the tokens being sampled only as inputs: the sampler
+// writes them to where that step reads them.
+std::optional<EngineLoop::QueuedStep> EngineLoop::queue_ahead() {
+  if (!plans_ahead_ || !queued_->is_complete) return std::nullopt;
   const auto looks_back = [this](const Slice& slice) { return choices_.at(slice.id)->sampling.looks_back(); };
-  if (std::ranges::any_of(flight_->plan.slices, looks_back)) return std::nullopt;
-  std::optional<Plan> plan = scheduler_.ahead(flight_->plan);
+  if (std::ranges::any_of(queued_->plan.slices, looks_back)) return std::nullopt;
+  std::optional<StepPlan> plan = scheduler_.plan_ahead(queued_->plan);
   if (!plan) return std::nullopt;
-  return launch(std::move(*plan), StepTokens::drawn);
+  return queue_step(std::move(*plan), StepTokens::drawn);
 }
 
-void EngineLoop::land(Flight& flight) {
-  std::vector<Drawn> drawn = sampler_.read(flight.draws);
-  keep_slices(flight.plan, drawn, [](const Slice& slice) { return slice.sequence != nullptr; });
-  drop_failed(flight.plan, drawn);
+void EngineLoop::finish_step(QueuedStep& step) {
+  std::vector<Drawn> drawn = sampler_.read(step.draws);
+  keep_slices(step.plan, drawn, [](const Slice& slice) { return slice.sequence != nullptr; });
+  drop_failed(step.plan, drawn);
   std::vector<TokenId> tokens;
   for (const Drawn& one : drawn) tokens.push_back(one.head.token);
-  publish(scheduler_.commit(flight.plan, tokens), drawn);
+  publish(scheduler_.commit(step.plan, tokens), drawn);
 }
 
-// Of a step that is under way nothing can be taken back, but what it brings is not looked at.
-void EngineLoop::leave_out_gone(Flight& flight) {
-  for (Slice& slice : flight.plan.slices) {
+// A queued step cannot be undone, so the results of sequences removed since are ignored.
+void EngineLoop::discard_removed(QueuedStep& step) {
+  for (Slice& slice : step.plan.slices) {
     if (slice.sequence == nullptr || scheduler_.find(slice.id) != nullptr) continue;
     slice.sequence = nullptr;
-    flight.is_whole = false;
+    step.is_complete = false;
   }
 }
 
@@ -156,10 +155,10 @@ void EngineLoop::sweep_cancelled() {
     }
     drop(job);
   }
-  if (flight_) leave_out_gone(*flight_);
+  if (queued_) discard_removed(*queued_);
 }
 
-void EngineLoop::mark_begun(const Plan& plan) {
+void EngineLoop::mark_begun(const StepPlan& plan) {
   for (const Slice& slice : plan.slices) {
     Choice& choice = *choices_.at(slice.id);
     choice.cached = slice.sequence->cached;
@@ -167,7 +166,7 @@ void EngineLoop::mark_begun(const Plan& plan) {
     if (job.begun) continue;
     no_longer_pending(job);
     job.started = Clock::now();
-    totals_.prompt_tokens += static_cast<std::uint64_t>(job.prompt);
+    totals_.prompt_tokens += static_cast<std::uint64_t>(job.prompt_tokens);
     totals_.cached_tokens += static_cast<std::uint64_t>(choice.cached);
   }
 }
@@ -189,7 +188,7 @@ void EngineLoop::copy_blocks(const std::vector<BlockCopy>& copies) {
   }
 }
 
-Matrix EngineLoop::forward(const Plan& plan, StepTokens tokens) {
+Matrix EngineLoop::forward(const StepPlan& plan, StepTokens tokens) {
   static constexpr TokenId unknown = 0;
   const bool drawn = tokens == StepTokens::drawn;
   std::vector<StepSlice> slices;
@@ -207,7 +206,7 @@ Matrix EngineLoop::forward(const Plan& plan, StepTokens tokens) {
   return decoder_.forward(buffers_.fill(slices, tokens), cache_.layers());
 }
 
-Draws EngineLoop::draw(const Plan& plan, StepTokens tokens, Matrix logits) {
+Draws EngineLoop::draw(const StepPlan& plan, StepTokens tokens, Matrix logits) {
   sampler_.clear();
   for (const Slice& slice : plan.slices) {
     if (!slice.wants_logits) continue;
@@ -217,9 +216,9 @@ Draws EngineLoop::draw(const Plan& plan, StepTokens tokens, Matrix logits) {
   return sampler_.draw(logits, buffers_.drawn_tokens(logits.rows));
 }
 
-// Takes all other slices, and what was drawn for them, out of the plan.
+// Removes all other slices, and the tokens sampled for them, from the plan.
 template <class Keep>
-void EngineLoop::keep_slices(Plan& plan, std::vector<Drawn>& drawn, const Keep& keeps) {
+void EngineLoop::keep_slices(StepPlan& plan, std::vector<Drawn>& drawn, const Keep& keeps) {
   std::vector<Slice> kept_slices;
   std::vector<Drawn> kept;
   std::size_t row = 0;
@@ -233,8 +232,9 @@ void EngineLoop::keep_slices(Plan& plan, std::vector<Drawn>& drawn, const Keep& 
   drawn = std::move(kept);
 }
 
-// Takes requests without a token out of the plan, so that nothing of their step is remembered.
-void EngineLoop::drop_failed(Plan& plan, std::vector<Drawn>& drawn) {
+// Ends requests for which no token could be sampled, and removes them from the plan, so that their step is
+// not committed.
+void EngineLoop::drop_failed(StepPlan& plan, std::vector<Drawn>& drawn) {
   std::vector<std::pair<Job*, SampleOutcome>> failed;
   std::size_t row = 0;
   for (const Slice& slice : plan.slices) {
@@ -273,7 +273,7 @@ void EngineLoop::finish(Choice& choice, FinishReason reason) {
   const Job& job = *choice.job;
   const Clock::time_point now = Clock::now();
   Finished event = {.reason = reason,
-                    .prompt_tokens = job.prompt,
+                    .prompt_tokens = job.prompt_tokens,
                     .cached_tokens = choice.cached,
                     .generated_tokens = choice.generated,
                     .seed = choice.sampling.seed(),
@@ -313,7 +313,7 @@ void EngineLoop::no_longer_pending(Job& job) {
 }
 
 void EngineLoop::fail_all(const std::string& message) {
-  flight_.reset();
+  queued_.reset();
   while (!jobs_.empty()) end(*jobs_.back(), message);
 }
 

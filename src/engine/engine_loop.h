@@ -1,4 +1,5 @@
-// What the engine's thread does: requests in, one step at a time, events out. Owned and called by one thread.
+// The work of the engine's thread: requests in, one step at a time, events out. Owned and called by one
+// thread.
 #pragma once
 
 #include <atomic>
@@ -19,7 +20,7 @@
 
 namespace inferno {
 
-// A request that was checked.
+// A request that passed check_request().
 struct Submission {
   GenerationRequest request;
   std::uint64_t seed = 0;
@@ -34,17 +35,17 @@ class EngineLoop {
              std::atomic<int>& pending);
 
   void accept(Submission submission);
-  // Ends what was cancelled, then computes one step, and may leave the next one under way. False when there
-  // was nothing to do.
+  // Ends cancelled requests, then computes one step; the following step may already be queued when it
+  // returns. False if there was nothing to do.
   bool step();
-  // Every stream ends with this.
+  // Ends every stream with a Failed event.
   void fail_all(const std::string& message);
   EngineStats stats() const;
 
  private:
   using Clock = std::chrono::steady_clock;
   struct Job;
-  struct Choice {
+  struct Choice {  // one answer to a request
     Job* job = nullptr;
     SequenceId id = 0;
     int index = 0;
@@ -54,33 +55,33 @@ class EngineLoop {
     bool finished = false;
     Clock::time_point first_token = {};
   };
-  struct Job {
+  struct Job {  // one request
     std::shared_ptr<TokenStream> stream;
-    int prompt = 0;
-    bool begun = false;
+    int prompt_tokens = 0;
+    bool begun = false;  // in at least one step
     Clock::time_point submitted = {}, started = {};
     std::vector<Choice> choices;
   };
 
-  // A step that was queued and not read yet.
-  struct Flight {
-    Plan plan;
+  // A step that was queued and whose tokens were not read yet.
+  struct QueuedStep {
+    StepPlan plan;
     Draws draws = {};
-    bool is_whole = true;  // no sequence of it has gone since
+    bool is_complete = true;  // none of its sequences was removed since
   };
 
   void sweep_cancelled();
-  Flight launch(Plan plan, StepTokens tokens);
-  std::optional<Flight> launch_ahead();
-  void land(Flight& flight);
-  void leave_out_gone(Flight& flight);
-  void mark_begun(const Plan& plan);
+  QueuedStep queue_step(StepPlan plan, StepTokens tokens);
+  std::optional<QueuedStep> queue_ahead();
+  void finish_step(QueuedStep& step);
+  void discard_removed(QueuedStep& step);
+  void mark_begun(const StepPlan& plan);
   void copy_blocks(const std::vector<BlockCopy>& copies);
-  Matrix forward(const Plan& plan, StepTokens tokens);
-  Draws draw(const Plan& plan, StepTokens tokens, Matrix logits);
+  Matrix forward(const StepPlan& plan, StepTokens tokens);
+  Draws draw(const StepPlan& plan, StepTokens tokens, Matrix logits);
   template <class Keep>
-  static void keep_slices(Plan& plan, std::vector<Drawn>& drawn, const Keep& keeps);
-  void drop_failed(Plan& plan, std::vector<Drawn>& drawn);
+  static void keep_slices(StepPlan& plan, std::vector<Drawn>& drawn, const Keep& keeps);
+  void drop_failed(StepPlan& plan, std::vector<Drawn>& drawn);
   void publish(const std::vector<Progress>& progress, const std::vector<Drawn>& drawn);
   void finish(Choice& choice, FinishReason reason);
   void end(Job& job, const std::string& failure);
@@ -99,7 +100,7 @@ class EngineLoop {
   Buffer copy_memory_;
   Matrix copy_rows_;  // i32 [block_size, 1]
   Scheduler scheduler_;
-  std::optional<Flight> flight_;
+  std::optional<QueuedStep> queued_;
   SequenceId next_id_ = 1;
   std::vector<std::unique_ptr<Job>> jobs_;
   std::unordered_map<SequenceId, Choice*> choices_;  // not finished

@@ -1,5 +1,5 @@
-// The paged cache as the scheduler sees it: one pool for each attention window and one tree of prefixes for
-// all of them. Says who holds which block; the memory itself is model/kv_cache.h's.
+// The paged KV cache as the scheduler sees it: one block pool for each window group and one prefix tree for
+// all groups. It tracks which sequence holds which block; model/kv_cache.h owns the memory.
 #pragma once
 
 #include <vector>
@@ -20,7 +20,7 @@ struct BlockCopy {
 
 class KvBlocks {
  public:
-  KvBlocks(const std::vector<CacheGroup>& groups, int block_size, bool remembers);
+  KvBlocks(const std::vector<CacheGroup>& groups, int block_size, bool prefix_cache);
 
   int block_size() const { return block_size_; }
   int blocks() const;
@@ -29,24 +29,24 @@ class KvBlocks {
   std::size_t groups() const { return groups_.size(); }
   const PrefixTree& tree() const { return tree_; }
 
-  // Gives an empty sequence the longest prefix that every group remembers, in whole blocks and at least one
+  // Gives an empty sequence the longest prefix that every group has cached, in whole blocks and at least one
   // token short of the whole, and sets its `computed`.
   void claim_prefix(Sequence& sequence);
   // Gives `to`, which is empty, everything `from` has computed of the prompt they share, less one token: the
   // last one is computed again for its logits. Blocks are shared and copied when first written to.
   void fork(const Sequence& from, Sequence& to);
 
-  // Takes what writing positions [computed, end) needs, all or nothing.
+  // Takes the blocks for positions [computed, end), all or none.
   bool grow(Sequence& sequence, int end, std::vector<BlockCopy>& copies);
-  // The largest `end` that grow() would manage, at most `wanted`; `computed` when there is no room at all.
-  int reach(const Sequence& sequence, int wanted) const;
-  // Whether the sequence could come to hold `end` tokens within what is free less `promised` (one number for
-  // each group).
+  // The largest `end` up to `wanted` for which grow() would succeed; `computed` if there is no room.
+  int reachable_end(const Sequence& sequence, int wanted) const;
+  // Whether `end` tokens of the sequence fit into the free blocks less `promised`, which has one number for
+  // each group.
   bool has_room(const Sequence& sequence, int end, const std::vector<int>& promised) const;
-  // Adds what the sequence still lacks for `end` tokens.
+  // Adds the blocks that the sequence lacks for `end` tokens.
   void add_missing(const Sequence& sequence, int end, std::vector<int>& promised) const;
 
-  // After a step: `computed` has advanced. Remembers blocks that became full, gives back what slid out.
+  // Called after a step that advanced `computed`: caches full blocks and frees those outside the window.
   void advance(Sequence& sequence);
   void release(Sequence& sequence);
 
@@ -59,14 +59,14 @@ class KvBlocks {
   int missing(const Sequence& sequence, std::size_t group, int end) const;
   bool must_copy(const Sequence& sequence, std::size_t group) const;
   BlockId take(std::size_t group);
-  int first_needed(std::size_t group, int position) const;
+  int first_visible_block(std::size_t group, int position) const;
   int longest_prefix(const std::vector<PrefixTree::Node*>& path) const;
-  void stand_at(Sequence& sequence, PrefixTree::Node* node, int placed);
-  void remember_full_blocks(Sequence& sequence);
+  void move_to(Sequence& sequence, PrefixTree::Node* node, int depth);
+  void cache_full_blocks(Sequence& sequence);
 
   std::vector<Group> groups_;
   int block_size_;
-  bool remembers_;
+  bool prefix_cache_;
   PrefixTree tree_;
 };
 

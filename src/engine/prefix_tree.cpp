@@ -56,7 +56,7 @@ void PrefixTree::set_block(Node* node, std::size_t group, BlockId block) {
   owner_[group][block] = node;
 }
 
-void PrefixTree::block_taken(std::size_t group, BlockId block) {
+void PrefixTree::block_evicted(std::size_t group, BlockId block) {
   const auto at = owner_[group].find(block);
   Node* node = at->second;
   owner_[group].erase(at);

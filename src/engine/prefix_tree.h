@@ -1,6 +1,6 @@
-// Which prefixes are in the cache, by their tokens: a tree whose edges are whole blocks of tokens. A node
-// says where the keys and values of its block lie, for each window group; a windowed group may have given
-// its block up while a deeper one is still there. Tokens are compared, never only their hash.
+// The cached prefixes, by their tokens: a tree whose edges are whole blocks of tokens. A node names the cache
+// block of each window group; a windowed group may have freed its block while a deeper one is still cached.
+// Tokens are compared, never only their hash.
 #pragma once
 
 #include <map>
@@ -22,8 +22,8 @@ class PrefixTree {
     std::vector<TokenId> tokens;
     std::vector<BlockId> blocks;  // for each group; no_block when it has none
     std::unordered_multimap<std::size_t, std::unique_ptr<Node>> children;
-    int users = 0;      // sequences that stand here
-    std::string scope;  // of a root
+    int users = 0;      // sequences whose tree_node this is
+    std::string scope;  // set in roots
   };
 
   explicit PrefixTree(int groups) : groups_(groups), owner_(static_cast<std::size_t>(groups)) {}
@@ -33,13 +33,13 @@ class PrefixTree {
   Node* find(const Node* parent, std::span<const TokenId> tokens) const;
   Node* find_or_add(Node* parent, std::span<const TokenId> tokens);
 
-  // A node lives while it has a block, a child or a user.
+  // A node exists while it has a block, a child or a user.
   void enter(Node* node) { ++node->users; }
   void leave(Node* node);
 
   void set_block(Node* node, std::size_t group, BlockId block);
-  // The block was taken for something else.
-  void block_taken(std::size_t group, BlockId block);
+  // The block was evicted and is used for something else.
+  void block_evicted(std::size_t group, BlockId block);
 
   int nodes() const { return nodes_; }
 

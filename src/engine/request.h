@@ -1,4 +1,4 @@
-// What a caller asks of the engine and what it gets back, in tokens. Text belongs to the layers above.
+// Requests to the engine and the events it answers with, in tokens. Text belongs to the layers above.
 #pragma once
 
 #include <cstdint>
@@ -24,17 +24,17 @@ struct Sampling {
   std::vector<std::pair<TokenId, float>> logit_bias;
   std::vector<TokenId> banned;
   std::vector<TokenId> allowed;       // empty: every token
-  std::optional<std::uint64_t> seed;  // the engine draws one when there is none, and reports it
-  std::optional<int> logprobs;        // 0: only of the sampled token; N: of the N likeliest too
+  std::optional<std::uint64_t> seed;  // if unset, the engine draws one and reports it
+  std::optional<int> logprobs;        // 0: of the sampled token only; N: of the N likeliest too
 };
 
 struct GenerationRequest {
   std::vector<TokenId> prompt;
   Sampling sampling;
   int max_tokens = 0;                // 0: as many as the context holds
-  std::vector<TokenId> stop_tokens;  // any of them ends the answer; it is the last Sampled event
-  int choices = 1;                   // answers to the same prompt, with seeds seed, seed + 1, …
-  std::string client;                // requests of one client take turns with those of others
+  std::vector<TokenId> stop_tokens;  // the first one sampled ends the answer and is its last Sampled event
+  int choices = 1;                   // number of answers, with seeds seed, seed + 1, …
+  std::string client;                // clients take turns
   std::string cache_scope;           // cached prefixes are shared within a scope, never across
 };
 
@@ -51,7 +51,7 @@ struct Sampled {
 struct Finished {
   FinishReason reason = FinishReason::stop;
   int prompt_tokens = 0;
-  int cached_tokens = 0;  // of the prompt, found in the prefix cache: the position where the match ended
+  int cached_tokens = 0;  // prompt tokens found in the prefix cache
   int generated_tokens = 0;
   std::uint64_t seed = 0;
   double queue_seconds = 0, prompt_seconds = 0, decode_seconds = 0;
@@ -64,5 +64,18 @@ struct Failed {
 };
 
 using Event = std::variant<Sampled, Finished, Failed>;
+
+// What a request must satisfy before it is queued.
+struct RequestLimits {
+  int vocab = 0;
+  int context = 0;
+  int model_context = 0;  // what the model was made for; `context` may be less
+  int max_logprobs = 20;
+  int max_choices = 128;
+  int max_listed = 4096;  // entries of each of logit_bias, banned, allowed and stop_tokens
+};
+
+// Error{invalid_request} naming the field, what it may be and what it was.
+void check_request(const GenerationRequest& request, const RequestLimits& limits);
 
 }  // namespace inferno

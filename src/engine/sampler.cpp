@@ -9,8 +9,9 @@
 namespace inferno {
 namespace {
 
-// Below it every other token's share is lost in rounding, and dividing by it would overflow.
-constexpr float coldest = 1e-4f;
+// Below this temperature sampling is greedy: other tokens vanish in rounding, and dividing by it would
+// overflow.
+constexpr float min_temperature = 1e-4f;
 
 std::vector<ListEntry> bias_of(const Sampling& sampling) {
   std::map<TokenId, float> values;
@@ -34,7 +35,7 @@ std::vector<ListEntry> allowed_of(const Sampling& sampling) {
 
 SamplingState::SamplingState(const Sampling& sampling, std::uint64_t seed, std::span<const TokenId> prompt)
     : bias_(bias_of(sampling)), allowed_(allowed_of(sampling)) {
-  row_.temperature = sampling.temperature < coldest ? 0.0f : sampling.temperature;
+  row_.temperature = sampling.temperature < min_temperature ? 0.0f : sampling.temperature;
   row_.top_k = sampling.top_k;
   row_.top_p = sampling.top_p;
   row_.min_p = sampling.min_p;
@@ -46,7 +47,7 @@ SamplingState::SamplingState(const Sampling& sampling, std::uint64_t seed, std::
   row_.seed_high = static_cast<std::uint32_t>(seed >> 32);
   row_.alternatives = sampling.logprobs.value_or(-1);
   penalizes_ = row_.repetition != 1.0f || row_.presence != 0.0f || row_.frequency != 0.0f;
-  if (row_.repetition == 1.0f) return;  // the others look at the answer alone
+  if (row_.repetition == 1.0f) return;  // the other penalties concern the answer alone
   std::vector<TokenId> tokens(prompt.begin(), prompt.end());
   std::ranges::sort(tokens);
   tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());

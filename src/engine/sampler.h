@@ -1,4 +1,4 @@
-// From a request's settings to the records that Backend::sample reads, and back from its results.
+// Turns the settings of requests into the records that Backend::sample reads, and its results into tokens.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace inferno {
 
-// One answer's settings, in the form that each step needs.
+// The sampling settings of one answer, in the form that each step needs.
 class SamplingState {
  public:
   SamplingState(const Sampling& sampling, std::uint64_t seed, std::span<const TokenId> prompt);
@@ -17,7 +17,7 @@ class SamplingState {
   // Counts a token of the answer.
   void add(TokenId token);
 
-  // Whether the next draw depends on the answer's latest token in more than its logits.
+  // Whether sampling the next token needs the latest one in more than its logits: penalties do.
   bool looks_back() const { return penalizes_; }
   const SamplingRow& row() const { return row_; }
   std::uint64_t seed() const { return std::uint64_t{row_.seed_high} << 32 | row_.seed_low; }
@@ -36,23 +36,24 @@ struct Drawn {
   std::span<const ListEntry> alternatives;
 };
 
-// A step's draws under way.
+// Tokens of one step that are being sampled.
 struct Draws {
-  Matrix results;  // the host's to read behind the mark
+  Matrix results;  // readable by the host once the mark was waited for
   std::uint64_t mark = 0;
 };
 
-// The memory of sampling, allocated once.
+// Samples the tokens of a step. All memory is allocated at construction.
 class Sampler {
  public:
   Sampler(Backend& backend, int rows, int list_entries, int max_alternatives);
 
   void clear();
-  // The next row of logits belongs to an answer whose next token stands at `position`.
+  // Adds a row of logits, for the token at `position` of an answer.
   void add(const SamplingState& state, int position);
-  // Queues drawing for all rows added. `tokens`: those of SamplingInputs.
+  // Queues sampling for all rows added. `tokens` is SamplingInputs::tokens.
   Draws draw(Matrix logits, Matrix tokens);
-  // Waits for them. Two steps' draws may be under way: these are valid until the second draw() behind theirs.
+  // Waits for the tokens. Two steps may be queued at once: results stay valid until the second draw() after
+  // theirs.
   std::vector<Drawn> read(const Draws& draws);
 
  private:

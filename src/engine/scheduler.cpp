@@ -12,13 +12,13 @@ bool is_decode(const Sequence& sequence) {
   return sequence.remaining() == 1;
 }
 
-// A sequence that was just admitted takes its first rows with the prompts, even when only one is left to do.
+// A sequence that was just admitted gets its first rows from the prompt budget, even if only one is missing.
 bool is_prompt(const Sequence& sequence) {
-  return sequence.is_fresh || !is_decode(sequence);
+  return sequence.is_new || !is_decode(sequence);
 }
 
-// A sequence's chunk may already be in the plan when a second round adds to its client's share.
-Slice* slice_of(Plan& plan, const Sequence& sequence) {
+// The second round of schedule_prompts() extends chunks that are already in the plan.
+Slice* slice_of(StepPlan& plan, const Sequence& sequence) {
   const auto at = std::ranges::find(plan.slices, &sequence, &Slice::sequence);
   return at == plan.slices.end() ? nullptr : &*at;
 }
@@ -56,30 +56,30 @@ void Scheduler::remove(SequenceId id) {
   sequences_.erase(at);
 }
 
-Plan Scheduler::next() {
-  Plan plan;
+StepPlan Scheduler::next() {
+  StepPlan plan;
   Budget budget = {.rows = limits_.max_step_tokens, .prompt_rows = limits_.max_step_tokens};
-  place_decodes(plan, budget);
+  schedule_decodes(plan, budget);
   budget.prompt_rows = plan.slices.empty() ? budget.rows : std::min(budget.rows, limits_.max_prompt_tokens);
   admit();
-  place_prompts(plan, budget);
-  if (plan.slices.empty() && !running_.empty()) free_the_oldest(plan, budget);
+  schedule_prompts(plan, budget);
+  if (plan.slices.empty() && !running_.empty()) preempt_for_oldest(plan, budget);
   return plan;
 }
 
-std::optional<Plan> Scheduler::ahead(const Plan& plan) {
+std::optional<StepPlan> Scheduler::plan_ahead(const StepPlan& plan) {
   const bool full = static_cast<int>(running_.size()) == limits_.max_sequences;
   if (plan.slices.size() != running_.size() || (!waiting_.empty() && !full)) return std::nullopt;
   for (const Slice& slice : plan.slices) {
     const Sequence& sequence = *slice.sequence;
-    const bool writes_on = static_cast<int>(sequence.tokens.size()) + 1 < sequence.limit;
+    const bool writes_on = static_cast<int>(sequence.tokens.size()) + 1 < sequence.max_tokens;
     if (slice.tokens != 1 || !slice.wants_logits || !sequence.forks.empty() || !writes_on)
       return std::nullopt;
   }
-  Plan next;
+  StepPlan next;
   for (const Slice& slice : plan.slices) {
     Sequence& sequence = *slice.sequence;
-    // What was taken for others until then, they will need in their next step anyway.
+    // Blocks taken for earlier slices stay theirs: they need them in their next step anyway.
     if (!blocks_.grow(sequence, sequence.computed + 2, next.copies)) return std::nullopt;
     next.slices.push_back({&sequence, 1, true});
   }
@@ -87,23 +87,23 @@ std::optional<Plan> Scheduler::ahead(const Plan& plan) {
   return next;
 }
 
-void Scheduler::place_decodes(Plan& plan, Budget& budget) {
+void Scheduler::schedule_decodes(StepPlan& plan, Budget& budget) {
   for (std::size_t i = 0; i < running_.size() && budget.rows > 0; ++i) {
     Sequence& sequence = *running_[i];
     if (!is_decode(sequence)) continue;
     const int end = sequence.computed + 1;
-    // The youngest is this one or behind it, so it has no slice yet.
+    // The youngest sequence is this one or a later one, so it has no slice yet.
     while (sequence.is_running && !blocks_.grow(sequence, end, plan.copies)) preempt(*running_.back());
-    if (!sequence.is_running) continue;  // it was the last
-    serve(sequence);
+    if (!sequence.is_running) continue;  // it preempted itself
+    mark_scheduled(sequence);
     plan.slices.push_back({&sequence, 1, true});
     --budget.rows;
   }
 }
 
-// Equal shares of the budget for clients with a prompt to compute, each spent on the client's oldest; what is
-// left over goes by age.
-void Scheduler::place_prompts(Plan& plan, Budget& budget) {
+// Clients with prompts get equal shares of the budget, spent on their oldest sequences first. The remainder
+// goes to the oldest sequences of all.
+void Scheduler::schedule_prompts(StepPlan& plan, Budget& budget) {
   std::map<std::string_view, int> shares;
   for (const Sequence* sequence : running_) {
     if (is_prompt(*sequence)) shares[sequence->client] = 0;
@@ -114,29 +114,29 @@ void Scheduler::place_prompts(Plan& plan, Budget& budget) {
   for (Sequence* sequence : running_) {
     if (!is_prompt(*sequence)) continue;
     int& left = shares[sequence->client];
-    left -= place_chunk(plan, budget, *sequence, left);
+    left -= schedule_chunk(plan, budget, *sequence, left);
   }
   for (Sequence* sequence : running_) {
-    if (is_prompt(*sequence)) place_chunk(plan, budget, *sequence, budget.prompt_rows);
+    if (is_prompt(*sequence)) schedule_chunk(plan, budget, *sequence, budget.prompt_rows);
   }
 }
 
-// As much of the sequence as `most`, the budget and the free blocks allow. Returns how many rows it took.
-int Scheduler::place_chunk(Plan& plan, Budget& budget, Sequence& sequence, int most) {
-  if (std::min(most, budget.prompt_rows) <= 0) return 0;
-  if (sequence.is_fresh) {  // others may have computed more of its prefix since it was admitted
+// Schedules as many tokens as `max_rows`, the budget and the free blocks allow. Returns their number.
+int Scheduler::schedule_chunk(StepPlan& plan, Budget& budget, Sequence& sequence, int max_rows) {
+  if (std::min(max_rows, budget.prompt_rows) <= 0) return 0;
+  if (sequence.is_new) {  // another sequence may have computed more of its prefix since it was admitted
     blocks_.release(sequence);
     blocks_.claim_prefix(sequence);
   }
   Slice* slice = slice_of(plan, sequence);
   const int placed = slice == nullptr ? 0 : slice->tokens;
-  const int room = std::min({most, budget.prompt_rows, sequence.remaining() - placed});
+  const int room = std::min({max_rows, budget.prompt_rows, sequence.remaining() - placed});
   if (room <= 0) return 0;
   const int from = sequence.computed + placed;
-  const int end = blocks_.reach(sequence, from + room);
+  const int end = blocks_.reachable_end(sequence, from + room);
   if (end <= from) return 0;
-  expects(blocks_.grow(sequence, end, plan.copies), "reach() promises what grow() can do");
-  serve(sequence);
+  expects(blocks_.grow(sequence, end, plan.copies), "grow() manages what reachable_end() promised");
+  mark_scheduled(sequence);
   if (slice == nullptr) slice = &plan.slices.emplace_back(Slice{&sequence, 0, false});
   slice->tokens = end - sequence.computed;
   slice->wants_logits = slice->tokens == sequence.remaining();
@@ -145,28 +145,28 @@ int Scheduler::place_chunk(Plan& plan, Budget& budget, Sequence& sequence, int m
   return end - from;
 }
 
-// As many as there are places and blocks for. They get rows with the other prompts, by client.
+// Admits as many sequences as there are places and blocks for.
 void Scheduler::admit() {
   while (!waiting_.empty() && static_cast<int>(running_.size()) < limits_.max_sequences) {
     Sequence& sequence = *waiting_.front();
     blocks_.claim_prefix(sequence);
     if (!running_.empty() && !fits(sequence)) {
       blocks_.release(sequence);
-      return;  // nobody overtakes: otherwise a large request might wait for ever
+      return;  // no overtaking: otherwise a large request might wait for ever
     }
     waiting_.pop();
     start(sequence);
-    sequence.is_fresh = true;
+    sequence.is_new = true;
   }
 }
 
-// Whether the whole of it, and a first token, fits beside what running prompts will still take.
+// Whether the whole prompt and a first token fit beside what running sequences still need.
 bool Scheduler::fits(const Sequence& sequence) const {
   std::vector<int> promised(blocks_.groups());
   for (const Sequence* other : running_) {
     blocks_.add_missing(*other, static_cast<int>(other->tokens.size()), promised);
   }
-  const int end = std::min(static_cast<int>(sequence.tokens.size()) + 1, sequence.limit);
+  const int end = std::min(static_cast<int>(sequence.tokens.size()) + 1, sequence.max_tokens);
   return blocks_.has_room(sequence, end, promised);
 }
 
@@ -176,31 +176,31 @@ void Scheduler::start(Sequence& sequence) {
   running_.insert(at, &sequence);
 }
 
-void Scheduler::serve(Sequence& sequence) {
-  if (!sequence.was_served) sequence.cached = sequence.computed;
-  sequence.was_served = true;
-  sequence.is_fresh = false;
+void Scheduler::mark_scheduled(Sequence& sequence) {
+  if (!sequence.was_scheduled) sequence.cached = sequence.computed;
+  sequence.was_scheduled = true;
+  sequence.is_new = false;
 }
 
 void Scheduler::preempt(Sequence& sequence) {
   std::erase(running_, &sequence);
-  sequence.is_running = sequence.is_fresh = false;
+  sequence.is_running = sequence.is_new = false;
   blocks_.release(sequence);
   waiting_.add_preempted(&sequence);
   ++preemptions_;
 }
 
-// Several prompts may have begun and none can go on: the oldest gets what the youngest hold. It fits alone,
-// or it would not have been accepted.
-void Scheduler::free_the_oldest(Plan& plan, Budget& budget) {
+// If several prompts have begun and none can continue, the oldest gets the blocks of the youngest. It fits
+// alone, or it would not have been accepted.
+void Scheduler::preempt_for_oldest(StepPlan& plan, Budget& budget) {
   while (plan.slices.empty() && running_.size() > 1) {
     preempt(*running_.back());
-    place_chunk(plan, budget, *running_.front(), budget.prompt_rows);
+    schedule_chunk(plan, budget, *running_.front(), budget.prompt_rows);
   }
   expects(!plan.slices.empty(), "a sequence that was accepted fits alone");
 }
 
-std::vector<Progress> Scheduler::commit(const Plan& plan, std::span<const TokenId> tokens) {
+std::vector<Progress> Scheduler::commit(const StepPlan& plan, std::span<const TokenId> tokens) {
   std::vector<Progress> progress;
   std::size_t row = 0;
   for (const Slice& slice : plan.slices) {
@@ -226,7 +226,7 @@ void Scheduler::release_forks(Sequence& sequence) {
     if (at == sequences_.end()) continue;
     Sequence& fork = *at->second;
     fork.cached = sequence.cached;
-    fork.was_served = true;  // its prompt was
+    fork.was_scheduled = true;  // with its sibling
     if (static_cast<int>(running_.size()) < limits_.max_sequences) {
       blocks_.fork(sequence, fork);
       start(fork);
@@ -240,7 +240,7 @@ std::optional<FinishReason> Scheduler::why_finished(const Sequence& sequence) co
   if (std::ranges::find(sequence.stop_tokens, sequence.tokens.back()) != sequence.stop_tokens.end()) {
     return FinishReason::stop;
   }
-  if (static_cast<int>(sequence.tokens.size()) >= sequence.limit) return FinishReason::length;
+  if (static_cast<int>(sequence.tokens.size()) >= sequence.max_tokens) return FinishReason::length;
   return std::nullopt;
 }
 

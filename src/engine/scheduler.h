@@ -1,7 +1,7 @@
-// Decides who runs in the next step. Pure bookkeeping: no device, no thread, no clock.
+// Decides which sequences run in the next step. Pure bookkeeping: no device, no thread, no clock.
 //
-// Between two steps every sequence is waiting (it holds no block), running, or a fork that waits for its
-// first sibling's prompt. docs/scheduling.md has the picture and the invariants.
+// Between two steps every sequence is waiting (it holds no block), running, or a fork that waits until its
+// first sibling has computed the prompt. docs/scheduling.md has the picture and the invariants.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ namespace inferno {
 struct SchedulerLimits {
   int max_sequences = 64;
   int max_step_tokens = 512;
-  int max_prompt_tokens = 256;  // of a step that also writes answers
+  int max_prompt_tokens = 256;  // per step, while answers are decoded
 };
 
 // Tokens [computed, computed + tokens) of a sequence.
@@ -28,20 +28,20 @@ struct Slice {
   Sequence* sequence = nullptr;
   int tokens = 0;
   bool wants_logits = false;
-  SequenceId id = sequence == nullptr ? 0 : sequence->id;  // which outlives the sequence
+  SequenceId id = sequence == nullptr ? 0 : sequence->id;  // valid even after the sequence is removed
 };
 
-// A step mixes single-token decodes and chunks of prompts.
-struct Plan {
-  std::vector<BlockCopy> copies;  // to be made before the step
+// One step: single-token decodes and chunks of prompts.
+struct StepPlan {
+  std::vector<BlockCopy> copies;  // to be done before the step
   std::vector<Slice> slices;
 };
 
-// What a step brought a sequence.
+// The token that a step gave a sequence.
 struct Progress {
   SequenceId id = 0;
   TokenId token = 0;
-  std::optional<FinishReason> finished;  // it is gone from the scheduler then
+  std::optional<FinishReason> finished;  // set: the scheduler has removed the sequence
 };
 
 class Scheduler {
@@ -50,18 +50,20 @@ class Scheduler {
 
   // The first of `choices` computes the prompt; the others are forks of it. All have the same prompt.
   void add(std::vector<std::unique_ptr<Sequence>> choices);
-  // Wherever it is, whatever it holds. Not between next() and commit(), unless the slice leaves the plan.
+  // Frees everything the sequence holds. Must not be called between next() and commit(), unless the caller
+  // takes the slice out of the plan.
   void remove(SequenceId id);
 
-  // Decodes first, then prompts into what is left of the token budget; clients share it. Preempts the
-  // youngest sequence when blocks run out. An empty plan means there is nothing to do.
-  Plan next();
-  // The plan behind `plan`, which is not committed yet, where that does not depend on its tokens: the same
-  // sequences write one more each. nullopt when anybody else could have a turn, somebody's answer will be
-  // full, or blocks are short. It is committed behind `plan`, without those that `plan` finished.
-  std::optional<Plan> ahead(const Plan& plan);
+  // Schedules decodes first, then prompts into the rest of the token budget, which clients share. Preempts
+  // the youngest sequence if blocks run out. An empty plan means there is nothing to do.
+  StepPlan next();
+  // The step after `plan`, before `plan` is committed: each of its sequences decodes one more token. nullopt
+  // if the next step depends on the tokens of `plan`: another sequence could be admitted, an answer reaches
+  // its limit, or blocks run out. The caller commits it after `plan`, without the sequences that `plan`
+  // finished.
+  std::optional<StepPlan> plan_ahead(const StepPlan& plan);
   // One token for each slice that wanted logits, in plan order. Every plan is committed before next().
-  std::vector<Progress> commit(const Plan& plan, std::span<const TokenId> tokens);
+  std::vector<Progress> commit(const StepPlan& plan, std::span<const TokenId> tokens);
 
   int running() const { return static_cast<int>(running_.size()); }
   int waiting() const { return waiting_.size(); }
@@ -77,14 +79,14 @@ class Scheduler {
     int prompt_rows = 0;
   };
 
-  void place_decodes(Plan& plan, Budget& budget);
-  void place_prompts(Plan& plan, Budget& budget);
+  void schedule_decodes(StepPlan& plan, Budget& budget);
+  void schedule_prompts(StepPlan& plan, Budget& budget);
   void admit();
-  void free_the_oldest(Plan& plan, Budget& budget);
-  int place_chunk(Plan& plan, Budget& budget, Sequence& sequence, int most);
+  void preempt_for_oldest(StepPlan& plan, Budget& budget);
+  int schedule_chunk(StepPlan& plan, Budget& budget, Sequence& sequence, int max_rows);
   bool fits(const Sequence& sequence) const;
   void start(Sequence& sequence);
-  void serve(Sequence& sequence);
+  void mark_scheduled(Sequence& sequence);
   void preempt(Sequence& sequence);
   void release_forks(Sequence& sequence);
   std::optional<FinishReason> why_finished(const Sequence& sequence) const;

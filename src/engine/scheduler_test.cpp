@@ -18,8 +18,8 @@ std::unique_ptr<Sequence> sequence(const Order& order) {
   auto out = std::make_unique<Sequence>();
   out->id = order.id;
   for (int i = 0; i < order.prompt; ++i) out->tokens.push_back(static_cast<int>(order.id) * 1000 + i);
-  out->prompt = order.prompt;
-  out->limit = order.prompt + order.answer;
+  out->prompt_tokens = order.prompt;
+  out->max_tokens = order.prompt + order.answer;
   out->client = order.client;
   return out;
 }
@@ -27,8 +27,8 @@ std::unique_ptr<Sequence> sequence(const Order& order) {
 // A scheduler whose model answers 7 to everything.
 class Scene {
  public:
-  Scene(const SchedulerLimits& limits, const std::vector<CacheGroup>& groups, bool remembers = false)
-      : scheduler(limits, KvBlocks(groups, 4, remembers)) {}
+  Scene(const SchedulerLimits& limits, const std::vector<CacheGroup>& groups, bool prefix_cache = false)
+      : scheduler(limits, KvBlocks(groups, 4, prefix_cache)) {}
 
   void add(const Order& order) {
     std::vector<std::unique_ptr<Sequence>> one;
@@ -38,7 +38,7 @@ class Scene {
 
   // The ids of a step's slices and how many tokens each had.
   std::vector<std::pair<SequenceId, int>> step() {
-    const Plan plan = scheduler.next();
+    const StepPlan plan = scheduler.next();
     std::vector<std::pair<SequenceId, int>> out;
     std::vector<TokenId> tokens;
     for (const Slice& slice : plan.slices) {
@@ -170,15 +170,15 @@ TEST(Scheduler, PlansAheadUntilAnAnswerIsFull) {
   scene.add({.id = 1, .prompt = 3, .answer = 4});
   scene.step();
   const TokenId token[] = {7};
-  const Plan plan = scene.scheduler.next();
-  const std::optional<Plan> ahead = scene.scheduler.ahead(plan);
+  const StepPlan plan = scene.scheduler.next();
+  const std::optional<StepPlan> ahead = scene.scheduler.plan_ahead(plan);
   ASSERT_TRUE(ahead.has_value());
   ASSERT_EQ(ahead->slices.size(), 1u);
   EXPECT_EQ(ahead->slices[0].tokens, 1);
   EXPECT_FALSE(scene.scheduler.commit(plan, token)[0].finished.has_value());
   EXPECT_FALSE(scene.scheduler.commit(*ahead, token)[0].finished.has_value());
-  const Plan last = scene.scheduler.next();
-  EXPECT_FALSE(scene.scheduler.ahead(last).has_value());
+  const StepPlan last = scene.scheduler.next();
+  EXPECT_FALSE(scene.scheduler.plan_ahead(last).has_value());
   EXPECT_EQ(scene.scheduler.commit(last, token)[0].finished, FinishReason::length);
 }
 
@@ -186,13 +186,13 @@ TEST(Scheduler, PlansNothingAheadWhereAnotherMayHaveATurn) {
   for (const int places : {1, 2}) {
     Scene scene({.max_sequences = places, .max_step_tokens = 8, .max_prompt_tokens = 5}, {{0, 100}});
     scene.add({.id = 1, .prompt = 3});
-    EXPECT_FALSE(scene.scheduler.ahead(scene.scheduler.next()).has_value()) << "behind a prompt";
+    EXPECT_FALSE(scene.scheduler.plan_ahead(scene.scheduler.next()).has_value()) << "after a prompt";
     scene.scheduler.remove(1);
     scene.add({.id = 2, .prompt = 3});
     scene.step();
-    const Plan plan = scene.scheduler.next();
+    const StepPlan plan = scene.scheduler.next();
     scene.add({.id = 3});
-    EXPECT_EQ(scene.scheduler.ahead(plan).has_value(), places == 1);
+    EXPECT_EQ(scene.scheduler.plan_ahead(plan).has_value(), places == 1);
   }
 }
 
@@ -201,19 +201,20 @@ TEST(Scheduler, PlansNothingAheadOfForksOrWithoutBlocks) {
   std::vector<std::unique_ptr<Sequence>> choices;
   for (const SequenceId id : {SequenceId{1}, SequenceId{2}}) choices.push_back(sequence({.id = id}));
   forks.scheduler.add(std::move(choices));
-  EXPECT_FALSE(forks.scheduler.ahead(forks.scheduler.next()).has_value());
+  EXPECT_FALSE(forks.scheduler.plan_ahead(forks.scheduler.next()).has_value());
 
   Scene full({.max_sequences = 1, .max_step_tokens = 8, .max_prompt_tokens = 8}, {{0, 2}});
   full.add({.id = 1, .prompt = 7});
   full.step();
-  EXPECT_FALSE(full.scheduler.ahead(full.scheduler.next()).has_value()) << "the eighth fills the last block";
+  EXPECT_FALSE(full.scheduler.plan_ahead(full.scheduler.next()).has_value())
+      << "the eighth fills the last block";
 }
 
 TEST(BlockPool, ForgetsTheLeastRecentlyUsedFirst) {
   BlockPool pool(3);
   for (BlockId block = 0; block < 3; ++block) {
     EXPECT_EQ(pool.take()->block, block);
-    pool.remember(block);
+    pool.cache(block);
   }
   pool.release(1);
   pool.release(0);
@@ -224,7 +225,7 @@ TEST(BlockPool, ForgetsTheLeastRecentlyUsedFirst) {
   for (const BlockId expected : {0, 2, 1}) {
     const auto taken = pool.take();
     EXPECT_EQ(taken->block, expected);
-    EXPECT_TRUE(taken->forgotten);
+    EXPECT_TRUE(taken->evicted);
   }
   EXPECT_FALSE(pool.take().has_value());
 }

@@ -1,4 +1,4 @@
-// One answer in the making, as the scheduler sees it.
+// One answer that is being generated, as the scheduler sees it.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,28 @@
 
 namespace inferno {
 
-using SequenceId = std::uint64_t;  // ascending with arrival: the lower, the older
+using SequenceId = std::uint64_t;  // in order of arrival: lower is older
 
 struct Sequence {
   SequenceId id = 0;
   std::vector<TokenId> tokens;  // prompt, then answer
-  int prompt = 0;               // of them
-  int limit = 0;                // prompt and answer together end here
+  int prompt_tokens = 0;        // number of prompt tokens
+  int max_tokens = 0;           // limit of prompt and answer together
   std::vector<TokenId> stop_tokens;
-  std::string client;  // takes turns with others
-  std::string scope;   // shares cached prefixes within it
+  std::string client;  // clients take turns
+  std::string scope;   // cached prefixes are shared within a scope
 
-  // The scheduler's own.
+  // State of the scheduler and of KvBlocks.
   int computed = 0;                          // tokens whose keys and values are cached
-  std::vector<std::vector<BlockId>> blocks;  // for each window group, by position; no_block where it slid out
-  std::vector<int> first;                    // for each group: the first block still held
-  PrefixTree::Node* place = nullptr;         // in the prefix tree, `placed` blocks deep
-  int placed = 0;
-  int cached = 0;           // of the prompt, found in the cache when the sequence was first served
-  bool was_served = false;  // at least once
+  std::vector<std::vector<BlockId>> blocks;  // for each window group; no_block outside the window
+  std::vector<int> first_block;              // for each window group: index of the first block it holds
+  PrefixTree::Node* tree_node = nullptr;     // in the prefix tree
+  int tree_depth = 0;                        // of tree_node, in blocks
+  int cached = 0;              // prompt tokens found in the prefix cache when it was first scheduled
+  bool was_scheduled = false;  // in at least one step
   bool is_running = false;
-  bool is_fresh = false;          // admitted, but not served since
-  std::vector<SequenceId> forks;  // wait until the prompt is computed, then share its blocks
+  bool is_new = false;            // admitted and not scheduled since
+  std::vector<SequenceId> forks;  // sequences that share its blocks once its prompt is computed
 
   int remaining() const { return static_cast<int>(tokens.size()) - computed; }
 };

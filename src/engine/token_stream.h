@@ -1,4 +1,4 @@
-// One request's results on their way from the engine thread to the thread that asked.
+// The events of one request, from the engine's thread to the thread that submitted it.
 #pragma once
 
 #include <atomic>
@@ -17,18 +17,17 @@ class TokenStream {
  public:
   explicit TokenStream(int choices = 1) : open_(choices) {}
 
-  // Consumer. Waits for the next event; nullopt when `patience` ran out first, and at once when the last
+  // Consumer. Waits for the next event. nullopt if `patience` runs out first, or immediately after the last
   // event (Failed, or the Finished of the last choice) was taken.
   std::optional<Event> next(std::chrono::milliseconds patience);
   // Any thread. Takes effect before the next step; the stream then ends with FinishReason::cancelled.
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
-  // Called on the engine's thread after each event, so that a reader without a thread of its own can be
-  // woken. It must not block. Set before the first event is looked for; called at once when events are
-  // waiting.
+  // `wake` is called on the engine's thread after each event, so that a reader without a thread of its own
+  // can be woken, and immediately if events are waiting. It must not block. Set it before the first next().
   void on_event(std::function<void()> wake);
 
-  // Producer: the engine thread only. Never blocks, so a slow reader cannot stall the batch. Events behind
-  // the last one are dropped.
+  // Producer: the engine thread only. Never blocks, so a slow reader cannot stall the batch. Events after the
+  // last one are dropped.
   void publish(Event event);
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 

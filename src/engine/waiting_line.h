@@ -1,5 +1,5 @@
-// Sequences that wait to be admitted. Clients take turns; each client's own come in order of arrival. Those
-// that were preempted go before all others, the oldest first: they were already served once.
+// Sequences that wait to be admitted. Clients take turns; sequences of one client go in order of arrival.
+// Preempted sequences go before all others, oldest first, because they were already running.
 #pragma once
 
 #include <deque>
@@ -18,7 +18,7 @@ class WaitingLine {
 
   void add(Sequence* sequence);
   void add_preempted(Sequence* sequence);
-  // Whose turn it is; the same one until pop() or a preempted one comes.
+  // The next sequence to admit: the same until pop(), or until a preempted sequence is added.
   Sequence* front() const;
   void pop();
   void remove(const Sequence* sequence);
@@ -30,7 +30,7 @@ class WaitingLine {
   };
 
   std::map<SequenceId, Sequence*> preempted_;
-  std::list<Client> clients_;  // the first has its turn
+  std::list<Client> clients_;  // the first is next
   std::map<std::string, std::list<Client>::iterator> by_name_;
   int size_ = 0;
 };

@@ -5,8 +5,8 @@
 #include <bit>
 #include <map>
 
-#include "engine/near_answers.h"
-#include "engine/ways.h"
+#include "engine/answer_divergence.h"
+#include "engine/batch_variants.h"
 
 namespace inferno::testing {
 namespace {
@@ -32,7 +32,7 @@ void expect_same(const Answer& found, const Answer& expected) {
   }
 }
 
-class Batching : public ::testing::TestWithParam<Way> {};
+class Batching : public ::testing::TestWithParam<BatchVariant> {};
 
 TEST_P(Batching, GivesTheAnswersOfEachRequestAlone) {
   static std::map<std::string, std::pair<std::vector<GenerationRequest>, std::vector<Answer>>> cache;
@@ -64,8 +64,8 @@ TEST_P(Batching, GivesTheAnswersOfEachRequestAlone) {
   EXPECT_EQ(stats.cached_tokens > 0, GetParam().prefix_cache);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, Batching, ::testing::ValuesIn(all_ways({16, 64, 512})),
-                         [](const auto& way) { return name_of(way.param); });
+INSTANTIATE_TEST_SUITE_P(Ways, Batching, ::testing::ValuesIn(all_variants({16, 64, 512})),
+                         [](const auto& variant) { return name_of(variant.param); });
 
 }  // namespace
 }  // namespace inferno::testing

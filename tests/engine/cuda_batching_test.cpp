@@ -1,12 +1,12 @@
-// On a GPU an answer is that of the same request alone, within the rounding of other sums: whoever shares the
-// step, however the prompt is cut, whatever is preempted, cancelled or found in the cache.
+// On a GPU a batch gives each request the answer that it gets alone, up to rounding: whichever requests share
+// the step, however the prompt is cut, whatever is preempted, cancelled or found in the cache.
 #include <gtest/gtest.h>
 
 #include <bit>
 #include <map>
 
-#include "engine/near_answers.h"
-#include "engine/ways.h"
+#include "engine/answer_divergence.h"
+#include "engine/batch_variants.h"
 
 namespace inferno::testing {
 namespace {
@@ -54,7 +54,7 @@ const Expected& expected_of(const std::string& model) {
   return out;
 }
 
-class CudaBatching : public ::testing::TestWithParam<Way> {};
+class CudaBatching : public ::testing::TestWithParam<BatchVariant> {};
 
 TEST_P(CudaBatching, GivesNearlyTheAnswersOfEachRequestAlone) {
   const Expected& expected = expected_of(GetParam().model);
@@ -69,7 +69,7 @@ TEST_P(CudaBatching, GivesNearlyTheAnswersOfEachRequestAlone) {
   for (const GenerationRequest& request : expected.requests) {
     streams.push_back(engine->submit(asking_for_everything(request)));
   }
-  Nearness nearness(limit());
+  DivergenceCheck nearness(limit());
   for (std::size_t i = 0; i < streams.size(); ++i) {
     SCOPED_TRACE(::testing::Message() << "request " << i);
     nearness.add(expected.requests[i], read_fully(*streams[i])[0], expected.answers[i]);
@@ -83,15 +83,15 @@ TEST_P(CudaBatching, GivesNearlyTheAnswersOfEachRequestAlone) {
   EXPECT_EQ(stats.cached_tokens > 0, GetParam().prefix_cache);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, CudaBatching, ::testing::ValuesIn(all_ways({16, 512})),
-                         [](const auto& way) { return name_of(way.param); });
+INSTANTIATE_TEST_SUITE_P(Ways, CudaBatching, ::testing::ValuesIn(all_variants({16, 512})),
+                         [](const auto& variant) { return name_of(variant.param); });
 
 class CudaAnswers : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(CudaAnswers, AreNearlyThoseOfTheCpu) {
   const Expected& expected = expected_of(GetParam());
   const auto engine = quiet_engine(GetParam(), make_cpu_backend);
-  Nearness nearness(limit());
+  DivergenceCheck nearness(limit());
   for (std::size_t i = 0; i < expected.requests.size(); ++i) {
     nearness.add(expected.requests[i], generate_fully(*engine, expected.requests[i]), expected.answers[i]);
   }
@@ -130,7 +130,7 @@ TEST_P(CudaAnswers, SurviveACrowdThatCancels) {
       streams[static_cast<std::size_t>(random.below(static_cast<int>(streams.size())))]->cancel();
     }
   }
-  Nearness nearness(limit());
+  DivergenceCheck nearness(limit());
   for (std::size_t i = 0; i < streams.size(); ++i) {
     SCOPED_TRACE(::testing::Message() << "request " << i);
     nearness.add(expected.requests[i], read_fully(*streams[i])[0], expected.answers[i]);
@@ -157,7 +157,7 @@ TEST_P(CudaAnswers, OfForksAreThoseOfTheirSeedsAlone) {
     streams.push_back(engine->submit(asking_for_everything(request)));
     requests.push_back(std::move(request));
   }
-  Nearness nearness(limit());
+  DivergenceCheck nearness(limit());
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const std::vector<FullAnswer> found = read_fully(*streams[i], requests[i].choices);
     for (int choice = 0; choice < requests[i].choices; ++choice) {

@@ -1,4 +1,4 @@
-// Cancelling, shutting down, breaking, and leaving nothing behind.
+// Cancellation, shutdown, device failure, and no leaks.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -33,7 +33,7 @@ TEST(Cancelling, WorksInTheQueueInPrefillAndInDecode) {
     while (const auto event = stream->next(std::chrono::seconds(10))) {
       if (const auto* finished = std::get_if<Finished>(&*event)) {
         EXPECT_EQ(finished->reason, FinishReason::cancelled);
-        EXPECT_LE(engine->stats().steps, before + 2);  // the one under way, and the one that sees it
+        EXPECT_LE(engine->stats().steps, before + 2);  // the one under variant, and the one that sees it
       }
     }
   }

@@ -1,6 +1,6 @@
-// The scheduler and its blocks against a model: a cache whose rows remember what was written to them. After a
-// million random operations no sequence has ever read a row that was not its own prefix, no block was lost or
-// owned twice, and everybody was served.
+// The scheduler and its blocks against a model: a cache whose rows record what was written to them. In a
+// million random operations no sequence reads a row that is not its own prefix, no block is lost or owned
+// twice, and every sequence gets its turn.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,11 +34,12 @@ std::vector<std::uint64_t> history(const Sequence& sequence) {
 
 class ModelTest {
  public:
-  ModelTest(std::uint64_t seed, const SchedulerLimits& limits, std::vector<CacheGroup> groups, bool remembers)
+  ModelTest(std::uint64_t seed, const SchedulerLimits& limits, std::vector<CacheGroup> groups,
+            bool prefix_cache)
       : random_(seed),
         limits_(limits),
         groups_(groups),
-        scheduler_(limits, KvBlocks(groups, block_size, remembers)) {
+        scheduler_(limits, KvBlocks(groups, block_size, prefix_cache)) {
     for (const CacheGroup& group : groups) {
       rows_.emplace_back(static_cast<std::size_t>(group.blocks * block_size));
     }
@@ -85,8 +86,8 @@ class ModelTest {
       auto sequence = std::make_unique<Sequence>();
       sequence->id = next_id_++;
       sequence->tokens = tokens;
-      sequence->prompt = prompt;
-      sequence->limit = prompt + answer;
+      sequence->prompt_tokens = prompt;
+      sequence->max_tokens = prompt + answer;
       sequence->client = client;
       sequence->scope = scope;
       ids.push_back(sequence->id);
@@ -111,13 +112,13 @@ class ModelTest {
       if (sequence->remaining() == 1) writing.insert(sequence);
     }
     const std::uint64_t preempted = scheduler_.preemptions();
-    Plan plan = scheduler_.next();
+    StepPlan plan = scheduler_.next();
     if (scheduler_.preemptions() != preempted) writing.clear();  // they may be back as prompts
-    ASSERT_EQ(plan.slices.empty(), alive_.empty()) << "somebody waits and nobody is served";
+    ASSERT_EQ(plan.slices.empty(), alive_.empty()) << "sequences wait and none is scheduled";
     check_plan(plan, writing);
     while (!plan.slices.empty() && !::testing::Test::HasFailure()) {
       // Everything of the plan ahead but its tokens is settled before the first one is committed.
-      std::optional<Plan> ahead = random_.below(2) == 0 ? scheduler_.ahead(plan) : std::nullopt;
+      std::optional<StepPlan> ahead = random_.below(2) == 0 ? scheduler_.plan_ahead(plan) : std::nullopt;
       if (ahead) {
         ++ahead_;
         ASSERT_TRUE(scheduler_.waiting() == 0 || scheduler_.running() == limits_.max_sequences);
@@ -145,7 +146,7 @@ class ModelTest {
   }
 
   // Makes the step's copies, computes its slices and commits it.
-  void carry_out(const Plan& plan) {
+  void carry_out(const StepPlan& plan) {
     for (const Slice& slice : plan.slices) ahead_start_[slice.id] = slice.sequence->computed + slice.tokens;
     for (const BlockCopy& copy : plan.copies) {
       ++copies_;
@@ -166,7 +167,7 @@ class ModelTest {
     for (const auto& [id, alive] : alive_) ASSERT_LT(steps_ - alive.since, 20000u) << "starved";
   }
 
-  void check_plan(const Plan& plan, const std::set<const Sequence*>& writing) {
+  void check_plan(const StepPlan& plan, const std::set<const Sequence*>& writing) {
     int rows = 0, prompt_rows = 0, decodes = 0;
     std::set<const Sequence*> seen;
     for (const Slice& slice : plan.slices) {
@@ -182,13 +183,13 @@ class ModelTest {
     ASSERT_TRUE(decodes == 0 || prompt_rows <= limits_.max_prompt_tokens);
   }
 
-  // A step that was queued for a sequence that is gone writes one row of it before anybody else writes.
+  // A step that was queued for a removed sequence writes one more row before any other sequence writes.
   void scribble(const std::vector<std::vector<BlockId>>& blocks, int position) {
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       const BlockId block = blocks[g][static_cast<std::size_t>(position / block_size)];
       const BlockPool& pool = scheduler_.blocks().pool(g);
       ASSERT_EQ(pool.references(block), 0) << "given to another before the queued step";
-      ASSERT_FALSE(pool.is_remembered(block)) << "written while remembered";
+      ASSERT_FALSE(pool.is_cached(block)) << "written while cached";
       at(g, block, position % block_size) = 0;
     }
   }
@@ -196,7 +197,7 @@ class ModelTest {
   // What the queued step reads is still the sequence's.
   void check_table(const std::vector<std::vector<BlockId>>& queued, const Sequence& sequence) {
     for (std::size_t g = 0; g < groups_.size(); ++g) {
-      for (std::size_t i = static_cast<std::size_t>(sequence.first[g]); i < queued[g].size(); ++i) {
+      for (std::size_t i = static_cast<std::size_t>(sequence.first_block[g]); i < queued[g].size(); ++i) {
         ASSERT_EQ(queued[g][i], sequence.blocks[g][i]);
       }
     }
@@ -216,7 +217,7 @@ class ModelTest {
       for (int p = sequence.computed; p < sequence.computed + slice.tokens; ++p) {
         const BlockId block = blocks[static_cast<std::size_t>(p / block_size)];
         ASSERT_EQ(pool.references(block), 1) << "written while shared";
-        ASSERT_FALSE(pool.is_remembered(block)) << "written while remembered";
+        ASSERT_FALSE(pool.is_cached(block)) << "written while cached";
         at(g, block, p % block_size) = expected[static_cast<std::size_t>(p)];
       }
       const int window = groups_[g].window;

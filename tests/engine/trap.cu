@@ -9,7 +9,7 @@ __global__ void trap() {
 
 }  // namespace
 
-// One thread is enough; errors show up at whoever asks the device next.
+// One thread is enough: the error is reported by the next call to the device.
 void trap_on_device() {
   trap<<<1, 1>>>();
 }

@@ -1,4 +1,4 @@
-#include "engine/near_answers.h"
+#include "engine/answer_divergence.h"
 
 #include <gtest/gtest.h>
 
@@ -55,7 +55,7 @@ void expect_drawn_rightly(const GenerationRequest& request, const FullAnswer& an
 
 }  // namespace
 
-double parting_chance(const std::vector<double>& a, const std::vector<double>& b) {
+double divergence_chance(const std::vector<double>& a, const std::vector<double>& b) {
   double same = 0.0, end_a = 0.0, end_b = 0.0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const double first = std::max(end_a, end_b);
@@ -66,13 +66,13 @@ double parting_chance(const std::vector<double>& a, const std::vector<double>& b
   return std::clamp(1.0 - same, 0.0, 1.0);
 }
 
-void Partings::add(double chance, bool parted) {
+void DivergenceCount::add(double chance, bool parted) {
   count_ += parted ? 1 : 0;
   expected_ += chance;
   variance_ += chance * (1.0 - chance);
 }
 
-double Partings::most() const {
+double DivergenceCount::max_count() const {
   return expected_ + 3.0 * std::sqrt(variance_) + 2.0;
 }
 
@@ -132,7 +132,8 @@ std::vector<GenerationRequest> random_requests(int count, std::uint64_t seed) {
   return requests;
 }
 
-void Nearness::add(const GenerationRequest& request, const FullAnswer& found, const FullAnswer& expected) {
+void DivergenceCheck::add(const GenerationRequest& request, const FullAnswer& found,
+                          const FullAnswer& expected) {
   ASSERT_TRUE(found.finished.has_value()) << found.failed.value_or("the stream did not end");
   ASSERT_TRUE(expected.finished.has_value());
   ++answers_;
@@ -145,9 +146,9 @@ void Nearness::add(const GenerationRequest& request, const FullAnswer& found, co
     const bool parted = found.tokens[i].token != expected.tokens[i].token;
     if (is_known(request)) {
       expect_drawn_rightly(request, found, i);
-      partings_.add(parting_chance(reference::distribution(sampling_of(request, found, i)),
-                                   reference::distribution(sampling_of(request, expected, i))),
-                    parted);
+      divergences_.add(divergence_chance(reference::distribution(sampling_of(request, found, i)),
+                                         reference::distribution(sampling_of(request, expected, i))),
+                       parted);
     }
     if (parted) return;  // from here on they continue different texts
   }
@@ -156,13 +157,13 @@ void Nearness::add(const GenerationRequest& request, const FullAnswer& found, co
   EXPECT_EQ(found.finished->reason, expected.finished->reason);
 }
 
-void Nearness::expect(double far_share) const {
-  std::cout << answers_ << " answers, " << partings_.count() << " of them part where " << partings_.expected()
-            << " are expected; " << steps_ << " distributions, " << far_ << " farther than " << limit_
-            << ", the farthest " << farthest_ << '\n';
+void DivergenceCheck::expect(double far_share) const {
+  std::cout << answers_ << " answers, " << divergences_.count() << " of them part where "
+            << divergences_.expected() << " are expected; " << steps_ << " distributions, " << far_
+            << " farther than " << limit_ << ", the farthest " << farthest_ << '\n';
   EXPECT_GT(steps_, answers_);
   EXPECT_LE(far_, far_share * steps_);
-  EXPECT_LE(partings_.count(), partings_.most());
+  EXPECT_LE(divergences_.count(), divergences_.max_count());
 }
 
 }  // namespace inferno::testing

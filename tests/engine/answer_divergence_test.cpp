@@ -1,5 +1,5 @@
 // What says that answers of a GPU are near enough must itself tell chance from a wrong sampler.
-#include "engine/near_answers.h"
+#include "engine/answer_divergence.h"
 
 #include <gtest/gtest.h>
 
@@ -33,31 +33,31 @@ reference::SampleCase case_of(std::vector<float> logits, std::uint32_t seed, int
 // As many steps as a test of forks has, drawn from logits that agree as well as a GPU's. The second sampler
 // is given its case by `wrong`.
 template <class Wrong>
-Partings compare(const Wrong& wrong) {
+DivergenceCount compare(const Wrong& wrong) {
   Random random(7);
-  Partings out;
+  DivergenceCount out;
   for (int step = 0; step < 721; ++step) {
     const reference::SampleCase one = case_of(random_logits(random), 5, step);
     const reference::SampleCase other = case_of(rounded_otherwise(one.logits, random), 5, step);
-    out.add(parting_chance(reference::distribution(one), reference::distribution(other)),
+    out.add(divergence_chance(reference::distribution(one), reference::distribution(other)),
             reference::possible_tokens(one)[0] != reference::possible_tokens(wrong(other))[0]);
   }
   return out;
 }
 
 TEST(NearAnswers, PartWhereBordersBetweenTokensHaveMoved) {
-  EXPECT_NEAR(parting_chance({0.5, 0.5}, {0.4, 0.6}), 0.1, 1e-12);
+  EXPECT_NEAR(divergence_chance({0.5, 0.5}, {0.4, 0.6}), 0.1, 1e-12);
   // A twentieth goes from the last token to the first: three borders move by it.
-  EXPECT_NEAR(parting_chance({0.25, 0.25, 0.25, 0.25}, {0.30, 0.25, 0.25, 0.20}), 0.15, 1e-12);
-  EXPECT_NEAR(parting_chance({0.0, 1.0, 0.0}, {0.0, 0.0, 1.0}), 1.0, 1e-12);
-  EXPECT_NEAR(parting_chance({0.2, 0.3, 0.5}, {0.2, 0.3, 0.5}), 0.0, 1e-12);
+  EXPECT_NEAR(divergence_chance({0.25, 0.25, 0.25, 0.25}, {0.30, 0.25, 0.25, 0.20}), 0.15, 1e-12);
+  EXPECT_NEAR(divergence_chance({0.0, 1.0, 0.0}, {0.0, 0.0, 1.0}), 1.0, 1e-12);
+  EXPECT_NEAR(divergence_chance({0.2, 0.3, 0.5}, {0.2, 0.3, 0.5}), 0.0, 1e-12);
 }
 
 TEST(NearAnswers, PartAsOftenAsChanceMakesThem) {
-  const Partings found = compare([](const auto& c) { return c; });
+  const DivergenceCount found = compare([](const auto& c) { return c; });
   EXPECT_GT(found.expected(), 10.0);  // so this shows something
   EXPECT_NEAR(found.count(), found.expected(), 3.0 * std::sqrt(found.expected()));
-  EXPECT_LE(found.count(), found.most());
+  EXPECT_LE(found.count(), found.max_count());
 }
 
 TEST(NearAnswers, PartTooOftenWhereTheSamplerIsWrong) {
@@ -77,9 +77,9 @@ TEST(NearAnswers, PartTooOftenWhereTheSamplerIsWrong) {
     c.logits[0] = -INFINITY;
     return c;
   };
-  for (const Partings& found :
+  for (const DivergenceCount& found :
        {compare(other_seed), compare(other_position), compare(warmer), compare(one_token_less)}) {
-    EXPECT_GT(found.count(), found.most());
+    EXPECT_GT(found.count(), found.max_count());
   }
 }
 

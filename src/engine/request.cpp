@@ -1,4 +1,4 @@
-#include "engine/check_request.h"
+#include "engine/request.h"
 
 #include <fmt/format.h>
 
@@ -12,20 +12,20 @@
 namespace inferno {
 namespace {
 
-void check_number(std::string_view name, double value, double least, double most) {
-  if (value >= least && value <= most) return;  // false for NaN
-  fail(ErrorKind::invalid_request, fmt::format("{} {}: expected {} to {}", name, value, least, most));
+void check_number(std::string_view name, double value, double min, double max) {
+  if (value >= min && value <= max) return;  // false for NaN
+  fail(ErrorKind::invalid_request, fmt::format("{} {}: expected {} to {}", name, value, min, max));
 }
 
-// Like a number, but the lower end does not belong to it.
+// A number in (0, 1].
 void check_share(std::string_view name, double value) {
   if (value > 0.0 && value <= 1.0) return;
   fail(ErrorKind::invalid_request, fmt::format("{} {}: expected more than 0 and at most 1", name, value));
 }
 
-void check_length(std::string_view name, std::size_t count, int most) {
-  if (count <= static_cast<std::size_t>(most)) return;
-  fail(ErrorKind::invalid_request, fmt::format("{} entries of {}: at most {}", count, name, most));
+void check_length(std::string_view name, std::size_t count, int max) {
+  if (count <= static_cast<std::size_t>(max)) return;
+  fail(ErrorKind::invalid_request, fmt::format("{} entries of {}: at most {}", count, name, max));
 }
 
 void check_token(std::string_view name, TokenId token, int vocab) {

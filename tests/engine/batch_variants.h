@@ -1,4 +1,4 @@
-// The ways in which a batch must give the answers of each request alone.
+// Engine settings under which a batch must give each request the answer that it gets alone.
 #pragma once
 
 #include <string>
@@ -6,15 +6,15 @@
 
 namespace inferno::testing {
 
-struct Way {
+struct BatchVariant {
   std::string model;
   int chunk;
   bool prefix_cache;
   bool small_pool;
 };
 
-inline std::vector<Way> all_ways(const std::vector<int>& chunks) {
-  std::vector<Way> out;
+inline std::vector<BatchVariant> all_variants(const std::vector<int>& chunks) {
+  std::vector<BatchVariant> out;
   for (const char* model : {"plain", "windows"}) {
     for (const int chunk : chunks) {
       for (const bool prefix_cache : {false, true}) {
@@ -25,9 +25,9 @@ inline std::vector<Way> all_ways(const std::vector<int>& chunks) {
   return out;
 }
 
-inline std::string name_of(const Way& way) {
-  return way.model + "_chunk_" + std::to_string(way.chunk) + (way.prefix_cache ? "_remembering" : "") +
-         (way.small_pool ? "_small_pool" : "");
+inline std::string name_of(const BatchVariant& variant) {
+  return variant.model + "_chunk_" + std::to_string(variant.chunk) +
+         (variant.prefix_cache ? "_prefix_cache" : "") + (variant.small_pool ? "_small_pool" : "");
 }
 
 }  // namespace inferno::testing
