@@ -142,9 +142,9 @@ class Case {
 
   int position_of(int row) const { return static_cast<int>(golden_.ids.size()) - golden_.rows + row; }
 
-  // Where the routers first took other experts than they would have in float. They may only where their
-  // logits lie closer than the tolerance can tell apart; and the float model that takes the same experts must
-  // agree at every position.
+  // The first position at which routers chose other experts than in float. They may do so only if their
+  // logits are closer than the tolerance; and the float model with the same experts must agree at every
+  // position.
   int first_near_tie(const std::vector<float>& logits) {
     std::vector<Detour> detours;
     Loaded same(checkpoint_, repeating(make_cpu_backend(2), routes_, detours), context_);
@@ -163,8 +163,8 @@ class Case {
     return first;
   }
 
-  // All positions together are within the tolerance and each alone nearly so, but for those behind a near tie
-  // that are too far: they are listed and counted.
+  // All positions together are within the tolerance, and each alone nearly so. Positions after a near tie may
+  // be farther off: they are listed and counted.
   void expect_agreement_before(int near_tie, const std::vector<float>& logits,
                                const std::vector<double>& errors) {
     const auto vocab = static_cast<std::ptrdiff_t>(golden_.logits.size()) / golden_.rows;

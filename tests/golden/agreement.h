@@ -1,4 +1,4 @@
-// A model held against its golden file: logits within the tolerance, greedy tokens equal.
+// Compares a model with its golden file: logits within the tolerance, greedy tokens equal.
 #pragma once
 
 #include <filesystem>

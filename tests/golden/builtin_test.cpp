@@ -51,7 +51,7 @@ class BuiltinModel : public ::testing::Test {
       load_model(*checkpoint_, *backend_, {.max_tokens = 64, .max_logit_rows = 1, .context = 256});
   Runner runner_{*loaded_.decoder, *backend_, 256};
 
-  // How far the stored tokens lie behind the best ones when each is fed in its turn: 0 where they are the
+  // The largest difference between the best logit and that of the stored token; 0 if every stored token is
   // best.
   float largest_distance(const Continuation& one) {
     runner_.reset();

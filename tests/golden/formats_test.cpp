@@ -5,7 +5,7 @@
 
 #include "checkpoint/config_json.h"
 #include "checkpoint/open_checkpoint.h"
-#include "golden/float_twin.h"
+#include "golden/float_checkpoint.h"
 #include "model/load.h"
 #include "model/runner.h"
 #include "model/synthetic/random_checkpoint.h"
@@ -48,14 +48,14 @@ class Format : public ::testing::TestWithParam<WeightFormat> {};
 TEST_P(Format, GivesTheLogitsOfItsDecodedWeights) {
   const auto checkpoint =
       random_checkpoint(parse_config(dense_config, "test"), "llama", {.dense = GetParam(), .seed = 3});
-  EXPECT_LE(relative_error(logits_of(*checkpoint), logits_of(*float_twin(*checkpoint))),
+  EXPECT_LE(relative_error(logits_of(*checkpoint), logits_of(*as_float_checkpoint(*checkpoint))),
             model_backend().decoded_weights);
 }
 
 TEST_P(Format, GivesTheLogitsOfItsDecodedExperts) {
   const auto checkpoint = random_checkpoint(parse_config(expert_config, "test"), "mixtral",
                                             {.dense = WeightFormat::bf16, .experts = GetParam(), .seed = 3});
-  EXPECT_LE(relative_error(logits_of(*checkpoint), logits_of(*float_twin(*checkpoint))),
+  EXPECT_LE(relative_error(logits_of(*checkpoint), logits_of(*as_float_checkpoint(*checkpoint))),
             model_backend().decoded_weights);
 }
 

@@ -6,7 +6,7 @@
 
 #include "checkpoint/open_checkpoint.h"
 #include "golden/agreement.h"
-#include "golden/gguf_twin.h"
+#include "golden/gguf_copy.h"
 #include "model/architecture.h"
 #include "support/model_backend.h"
 #include "support/paths.h"
@@ -76,39 +76,39 @@ TEST(Families, AllHaveGoldenFiles) {
   }
 }
 
-void expect_twin_agreement(const fs::path& path, const TwinOptions& options) {
+void expect_twin_agreement(const fs::path& path, const GgufCopyOptions& options) {
   const std::string name = path.filename().string();
   const TemporaryDirectory scratch;
-  const fs::path twin = write_gguf_twin(*open_checkpoint(path), scratch.path(), options);
-  expect_agreement({name + " as GGUF", twin, path / "golden.safetensors", model_backend().float_weights});
+  const fs::path copy = write_gguf_copy(*open_checkpoint(path), scratch.path(), options);
+  expect_agreement({name + " as GGUF", copy, path / "golden.safetensors", model_backend().float_weights});
 }
 
-class GgufTwin : public ::testing::TestWithParam<std::string> {};
+class GgufCopy : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(GgufTwin, AgreesWithTheOriginal) {
+TEST_P(GgufCopy, AgreesWithTheOriginal) {
   expect_twin_agreement(data_folder() / GetParam(), {});
 }
-INSTANTIATE_TEST_SUITE_P(Golden, GgufTwin,
+INSTANTIATE_TEST_SUITE_P(Golden, GgufCopy,
                          ::testing::Values("models/llama", "models/mistral", "models/mixtral", "models/qwen3",
                                            "models/phi", "models/phi3", "variants/granite_bias",
                                            "variants/qwen2_plain", "variants/granitemoe_untied",
                                            "variants/llama_biases", "variants/phi_grouped"),
                          test_name);
 
-class SharedGgufTwin : public ::testing::TestWithParam<std::string> {};
+class SharedGgufCopy : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(SharedGgufTwin, AgreesWithTheOriginal) {
+TEST_P(SharedGgufCopy, AgreesWithTheOriginal) {
   const auto reference = shared_reference();
   if (!reference) GTEST_SKIP() << "no ../shared/reference";
   expect_twin_agreement(*reference / "models" / GetParam(), {});
 }
-INSTANTIATE_TEST_SUITE_P(Golden, SharedGgufTwin,
+INSTANTIATE_TEST_SUITE_P(Golden, SharedGgufCopy,
                          ::testing::Values("qwen2", "qwen3_moe", "granite", "granitemoe"), test_name);
 
-TEST(GgufTwinFile, OfVersion2Agrees) {
+TEST(GgufCopyFile, OfVersion2Agrees) {
   expect_twin_agreement(data_folder() / "models" / "llama", {.version = 2});
 }
-TEST(GgufTwinFile, SplitInThreeAgrees) {
+TEST(GgufCopyFile, SplitInThreeAgrees) {
   expect_twin_agreement(data_folder() / "models" / "qwen3", {.files = 3});
 }
 

@@ -1,7 +1,7 @@
-// Where a mixture of experts sends its tokens: recorded on one backend, repeated on another.
+// Records which experts a router chooses on one backend and repeats the choice on another.
 //
-// Two router logits may lie closer than rounding can tell apart, and one backend then takes another expert
-// than the other. Once both take the same experts, their results must agree as closely as those of any model.
+// If two router logits are closer than rounding errors, backends may choose different experts. With the same
+// experts, their results must agree as closely as those of any model.
 #pragma once
 
 #include <memory>
@@ -11,16 +11,16 @@
 
 namespace inferno::testing {
 
-// What the router of one layer said, for the positions in the order they were fed.
+// The router logits of one layer, in the order of positions.
 struct Routes {
   int experts = 0, active = 0;
   std::vector<float> logits;  // [positions, experts]
 };
 
-// A token sent to other experts than its own router chose.
+// A token that was sent to another expert than its router chose.
 struct Detour {
   int layer = 0, position = 0;
-  double gap = 0.0;    // how far the logits of expert left and expert taken lie apart
+  double gap = 0.0;    // distance between the logits of the two experts
   double scale = 0.0;  // length of the router's logits
 };
 

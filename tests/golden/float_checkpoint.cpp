@@ -1,4 +1,4 @@
-#include "golden/float_twin.h"
+#include "golden/float_checkpoint.h"
 
 #include <cstring>
 
@@ -7,9 +7,9 @@
 namespace inferno::testing {
 namespace {
 
-class FloatTwin final : public Checkpoint {
+class FloatCheckpoint final : public Checkpoint {
  public:
-  explicit FloatTwin(const Checkpoint& original) : original_(original) {}
+  explicit FloatCheckpoint(const Checkpoint& original) : original_(original) {}
   Container container() const override { return original_.container(); }
   std::string_view architecture() const override { return original_.architecture(); }
   const Config& config() const override { return original_.config(); }
@@ -34,8 +34,8 @@ class FloatTwin final : public Checkpoint {
 
 }  // namespace
 
-std::unique_ptr<Checkpoint> float_twin(const Checkpoint& original) {
-  return std::make_unique<FloatTwin>(original);
+std::unique_ptr<Checkpoint> as_float_checkpoint(const Checkpoint& original) {
+  return std::make_unique<FloatCheckpoint>(original);
 }
 
 }  // namespace inferno::testing

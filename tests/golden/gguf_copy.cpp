@@ -1,4 +1,4 @@
-#include "golden/gguf_twin.h"
+#include "golden/gguf_copy.h"
 
 #include <cmath>
 #include <cstring>
@@ -21,7 +21,7 @@ std::uint32_t ggml_type(WeightFormat format) {
   if (format == WeightFormat::f16) return 1;
   if (format == WeightFormat::bf16) return 30;
   if (format == WeightFormat::mxfp4) return 39;
-  throw std::runtime_error("a format the twin does not write");
+  throw std::runtime_error("a format the copy does not write");
 }
 
 Data read(const Checkpoint& from, const std::string& name) {
@@ -72,9 +72,9 @@ const std::map<std::string, std::string> layer_names = {
     {"block_sparse_moe.output_linear", "ffn_down_exps"},
 };
 
-class Twin {
+class GgufCopy {
  public:
-  Twin(const Checkpoint& original, const TwinOptions& options) : from_(original), options_(options) {
+  GgufCopy(const Checkpoint& original, const GgufCopyOptions& options) : from_(original), options_(options) {
     const std::map<std::string, std::string> types = {
         {"mistral", "llama"}, {"mixtral", "llama"}, {"phi", "phi2"}, {"qwen3_moe", "qwen3moe"}};
     const std::string type(original.architecture());
@@ -97,11 +97,11 @@ class Twin {
       files[i % files.size()].tensor(name, ggml_type(data.format), dimensions, data.bytes);
     }
     if (files.size() > 1) {
-      write_split_gguf(folder, "twin", files, tensors_.size());
-      return folder / ("twin-00001-of-0000" + std::to_string(files.size()) + ".gguf");
+      write_split_gguf(folder, "copy", files, tensors_.size());
+      return folder / ("copy-00001-of-0000" + std::to_string(files.size()) + ".gguf");
     }
-    files.front().write(folder / "twin.gguf");
-    return folder / "twin.gguf";
+    files.front().write(folder / "copy.gguf");
+    return folder / "copy.gguf";
   }
 
  private:
@@ -227,7 +227,7 @@ class Twin {
   }
 
   const Checkpoint& from_;
-  TwinOptions options_;
+  GgufCopyOptions options_;
   std::string arch_;
   bool permutes_ = false;
   std::vector<std::pair<std::string, Data>> tensors_;
@@ -235,9 +235,9 @@ class Twin {
 
 }  // namespace
 
-std::filesystem::path write_gguf_twin(const Checkpoint& original, const std::filesystem::path& folder,
-                                      const TwinOptions& options) {
-  return Twin(original, options).write(folder);
+std::filesystem::path write_gguf_copy(const Checkpoint& original, const std::filesystem::path& folder,
+                                      const GgufCopyOptions& options) {
+  return GgufCopy(original, options).write(folder);
 }
 
 }  // namespace inferno::testing
