@@ -1,5 +1,5 @@
-// What sampling a row of logits needs and gives. Plain numbers only: both sides lie in backend memory at
-// addresses that never change, so that a recorded graph can sample too.
+// Inputs and results of sampling a row of logits. Plain numbers only: both are in backend memory at addresses
+// that never change, so that a recorded graph can sample too.
 //
 // The meaning, step by step, for a row of logits l:
 //  1. A value of l that is not finite: outcome `not_finite`, and nothing else is done.
@@ -8,7 +8,7 @@
 //     l -= frequency * count for tokens whose count in the answer is not 0.
 //  4. Tokens of `bias`: l += value (minus infinity bans). `allowed`, unless empty: no other token remains.
 //     Nothing left: outcome `nothing_left`.
-//  5. temperature 0: the largest l, the lowest token where several are equal. Done.
+//  5. temperature 0: the largest l, the lowest token if several are equal. Done.
 //  6. p = softmax(l / temperature), then each of these keeps a part and renormalizes it, in this order:
 //     top_k (the k largest), top_p (the fewest of the largest whose sum reaches top_p), min_p (those of at
 //     least min_p times the largest), typical_p (the fewest of those with -log p nearest to the entropy
@@ -55,8 +55,8 @@ static_assert(sizeof(ListEntry) == 8);
 struct SamplingInputs {
   Matrix rows;   // i32 [rows, 18]: one SamplingRow for each row of logits
   Matrix lists;  // i32 [entries, 2]: ListEntry; the tokens of one range are distinct and ascending
-  // i32 [rows, 1]: the tokens drawn once more, where the next step may read them, and 0 for a row that has
-  // none; empty: nowhere.
+  // i32 [rows, 1]: receives a copy of the sampled tokens for the next step to read, 0 for a row without one.
+  // May be empty.
   Matrix tokens = {};
 };
 

@@ -18,7 +18,7 @@ struct Filled {
   const Piece* piece = nullptr;
 };
 
-// What readers and the sender share.
+// State that readers and the sender share.
 class Ring {
  public:
   Ring(int slots, std::span<const Piece> pieces) : pieces_(pieces) {
@@ -50,8 +50,7 @@ class Ring {
     });
   }
 
-  // A slot that has been filled; nullopt when there is none, which `may_wait` says not to accept. Throws what
-  // a reader threw.
+  // A filled slot. If there is none: waits for one if `may_wait`, else nullopt. Rethrows what a reader threw.
   std::optional<Filled> filled(bool may_wait) {
     std::unique_lock lock(mutex_);
     if (may_wait) changed_.wait(lock, [&] { return error_ || !filled_.empty(); });
@@ -80,7 +79,7 @@ class Ring {
   std::exception_ptr error_;
 };
 
-// Ends with the scope, also when the device throws.
+// The reading threads, joined at the end of the scope even if the device throws.
 class Readers {
  public:
   Readers(Ring& ring, RingDevice& device, std::span<const WeightSource> sources, int threads) : ring_(ring) {
@@ -117,12 +116,12 @@ class Readers {
 
 }  // namespace
 
-std::vector<Piece> cut_into_pieces(std::span<const WeightSource> sources, std::size_t most) {
+std::vector<Piece> cut_into_pieces(std::span<const WeightSource> sources, std::size_t max_bytes) {
   std::vector<Piece> pieces;
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const std::size_t row_bytes = sources[i].row_bytes();
     if (row_bytes == 0) continue;
-    const auto at_once = std::max<std::int64_t>(1, static_cast<std::int64_t>(most / row_bytes));
+    const auto at_once = std::max<std::int64_t>(1, static_cast<std::int64_t>(max_bytes / row_bytes));
     for (std::int64_t first = 0; first < sources[i].all_rows(); first += at_once) {
       const std::int64_t rows = std::min(at_once, sources[i].all_rows() - first);
       pieces.push_back({i, first, rows, static_cast<std::size_t>(rows) * row_bytes});
@@ -146,7 +145,7 @@ void upload_pieces(RingDevice& device, std::span<const WeightSource> sources, st
   };
   for (std::size_t sent = 0; sent < pieces.size(); ++sent) {
     std::optional<Filled> next;
-    // Rather than wait for a reader, make room for them.
+    // Free slots for the readers instead of waiting for them.
     while (!(next = ring.filled(under_way.empty()))) free_oldest();
     device.send(next->slot, *next->piece);
     under_way.push_back(next->slot);

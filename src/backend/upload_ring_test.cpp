@@ -41,8 +41,8 @@ WeightSource reading(const Stored& from) {
   return source;
 }
 
-// A device that copies late: what was sent is taken from the slot only when somebody waits for it, so that a
-// slot which is written too early shows.
+// A device that copies late: it reads a slot only when wait() is called, so that a slot that is overwritten
+// too early is detected.
 class LateDevice final : public RingDevice {
  public:
   LateDevice(int slots, std::size_t slot_bytes, std::span<const WeightSource> sources) {

@@ -1,6 +1,6 @@
-// Random numbers by index instead of by history: the draw of (seed, position) is the same whoever asks, in
-// whatever order, on whatever device. Philox 4x32-10 (Salmon et al., SC 2011). Plain constexpr code without
-// the standard library's functions, so that device code compiles it too.
+// Random numbers by index instead of by history: the number for (seed, position) does not depend on the order
+// of requests or on the device. Philox 4x32-10 (Salmon et al., SC 2011). Plain constexpr code without the
+// standard library's functions, so that device code compiles it too.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The one exception type. Thrown where the fact is known, caught at few boundaries only:
-// cli/main.cpp, server/routes.cpp, the engine loop, and where one turn of play or line of a batch may fail.
+// The one exception type. It is thrown where a failure is detected and caught at few boundaries: main(), the
+// engine's thread, one turn of a conversation, one line of a batch.
 #pragma once
 
 #include <source_location>
@@ -18,17 +18,17 @@ enum class ErrorKind {
   overloaded,       // queue or KV cache full: 429
   io,               // memory, disk, permission: exit code 6
   network,          // exit code 5
-  device,           // CUDA failed, the engine is no longer usable: exit code 7
+  device,           // CUDA failed, the engine must be restarted: exit code 7
   internal,         // a broken invariant, i.e. our bug: exit code 1
 };
 
-// What stands behind an error, where it adds something: the cause, and what the user can do about it.
+// Optional details of an error: its cause, and what the user can do about it.
 struct Advice {
   std::string why;
   std::string next;
 };
 
-// what() names the file or field, the expectation and the finding, in one line or a short list.
+// what() names the file or field, what was expected and what was found, in one line or a short list.
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& what, Advice advice = {})
@@ -45,7 +45,7 @@ class Error : public std::runtime_error {
   throw Error(kind, what, std::move(advice));
 }
 
-// An invariant of ours. Cheap enough to stay on in release builds; never used on user input.
+// Checks an internal invariant. Cheap enough to stay on in release builds; never used on user input.
 inline void expects(bool condition, std::string_view invariant,
                     std::source_location at = std::source_location::current()) {
   if (!condition) {

@@ -11,7 +11,7 @@ namespace inferno {
 template <class Message>
 class Mailbox {
  public:
-  // Any thread. False once the mailbox is closed: the message is gone.
+  // Any thread. False once the mailbox is closed; the message is then dropped.
   bool post(Message message) {
     {
       const std::lock_guard lock(mutex_);
@@ -35,7 +35,7 @@ class Mailbox {
     return closed_;
   }
 
-  // The consumer. What has arrived, oldest first; does not wait.
+  // The consumer. All messages so far, oldest first; does not wait.
   std::vector<Message> drain() {
     const std::lock_guard lock(mutex_);
     return std::exchange(messages_, {});

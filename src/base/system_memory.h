@@ -24,8 +24,8 @@ struct SystemMemory {
   std::uint64_t obtainable = 0;  // what can still be allocated: limited by machine and control group
 };
 
-// Reads control groups of both versions, this process's own and all parents of it: any of them may hold the
-// tightest limit. A file that cannot be read counts as absent.
+// Reads control groups of both versions, the process's own group and all its parents, because a parent may
+// have the tightest limit. A file that cannot be read counts as absent.
 SystemMemory system_memory(const SystemRoots& roots = {});
 
 }  // namespace inferno

@@ -33,8 +33,8 @@ std::vector<int> allowed_cpus() {
   return cpus.empty() ? std::vector<int>{0} : cpus;
 }
 
-// The first CPU of each core, in order: siblings share the arithmetic units that the kernels saturate. With
-// one or two cores (often what a virtual machine says of its hyperthreads) memory needs every thread.
+// The first CPU of each core: hyperthreads share the arithmetic units that the kernels saturate. With one or
+// two cores (often a virtual machine that shows hyperthreads as cores) memory bandwidth needs every thread.
 std::vector<int> one_for_each_core(const std::vector<int>& cpus) {
   std::set<std::string> cores;
   std::vector<int> chosen;
@@ -48,7 +48,7 @@ std::vector<int> one_for_each_core(const std::vector<int>& cpus) {
   return chosen.size() > 2 ? chosen : cpus;
 }
 
-// CPUs' worth of time the cgroup may use; 0 when nothing limits it.
+// CPU quota of the control group, in CPUs; 0 if there is none.
 double cgroup_quota() {
   std::string quota;
   double period = 0.0;
@@ -78,7 +78,7 @@ int usable_cores() {
 }
 
 ThreadPool::ThreadPool(int threads) : threads_(threads > 0 ? threads : usable_cores()) {
-  // With more threads than cores the kernel spreads them better than we could.
+  // With more threads than cores, the scheduler of the kernel places them better.
   cpus_ = one_for_each_core(allowed_cpus());
   if (static_cast<std::size_t>(threads_) > cpus_.size()) cpus_.clear();
   for (int worker = 1; worker < threads_; ++worker) {
@@ -94,9 +94,9 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
-// The caller is not pinned, since every thread it starts later would be pinned with it. When it happens to
-// run where a worker must, half the work would wait for the other half: it is sent to its own place and
-// released there.
+// The caller is not pinned, because every thread it starts later would inherit that. If it happens to run on
+// the CPU of a worker, the two would compute one after the other: it is moved to its own CPU and released
+// there.
 void ThreadPool::keep_caller_off_workers() {
   constexpr std::uint32_t loops_between_looks = 32;
   if (cpus_.empty() || loops_++ % loops_between_looks != 0) return;
@@ -122,7 +122,7 @@ void ThreadPool::run(const Task& task) {
   epoch_.notify_all();
   work_on_pieces(0);
   // Closing before looking at the visitors, while workers enter before looking at the epoch (all
-  // sequentially consistent): whoever is not seen here finds the task closed.
+  // sequentially consistent): a worker that is not counted here finds the task closed.
   epoch_.fetch_add(1);
   for (int tries = 0; visitors_.load() != 0; ++tries) {
     if (tries < spins_before_yield) {

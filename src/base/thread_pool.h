@@ -10,18 +10,18 @@
 
 namespace inferno {
 
-// CPUs of this process's affinity mask, one for each core when there are more than two cores, and no more
-// than the cgroup's quota pays for. At least 1.
+// CPUs in this process's affinity mask, one per core if there are more than two cores, and at most the CPU
+// quota of the control group. At least 1.
 int usable_cores();
 
-// One thread calls parallel_for at a time and works along as worker 0. The others spin for some
+// Only one thread may call parallel_for at a time; it takes part as worker 0. The other workers spin for some
 // microseconds between loops and then sleep, so that an idle pool costs nothing. A loop never waits for a
-// worker that has not begun: on a crowded machine the caller does the work itself.
+// worker that has not begun: on a busy machine the caller does the work itself.
 class ThreadPool {
  public:
   struct Range {
     std::int64_t begin = 0, end = 0;
-    int worker = 0;  // below threads(): an index for memory of one's own
+    int worker = 0;  // below threads(): an index for memory of its own
   };
 
   explicit ThreadPool(int threads);  // 0: usable_cores()
@@ -32,8 +32,8 @@ class ThreadPool {
   int threads() const { return threads_; }
 
   // Calls work(Range) until [0, count) is covered. Pieces begin large, which suits memory read in order, and
-  // shrink to `grain`, so that no thread is left waiting for long. Returns when all of it is done; the first
-  // exception of a piece is thrown again here. `work` must not call parallel_for.
+  // shrink to `grain`, so that threads finish at about the same time. Returns when all pieces are done and
+  // rethrows the first exception. `work` must not call parallel_for.
   template <class Work>
   void parallel_for(std::int64_t count, std::int64_t grain, const Work& work) {
     run({[](const void* object, const Range& range) { (*static_cast<const Work*>(object))(range); }, &work,
@@ -55,12 +55,12 @@ class ThreadPool {
   void wait_for_task(std::uint32_t seen) const;
 
   int threads_;
-  std::vector<int> cpus_;  // of the workers, when each has one for itself; the caller's comes first
+  std::vector<int> cpus_;  // of the workers, the caller first; empty if threads are not pinned
   std::uint32_t loops_ = 0;
   Task task_;  // written only while closed and unvisited
   std::mutex failure_mutex_;
   std::exception_ptr failure_;
-  // Apart, because each is written by one side while the other spins on its neighbour.
+  // On separate cache lines, because one side writes each of these while the other spins on another.
   alignas(64) std::atomic<std::uint32_t> epoch_{0};  // odd while a task is open
   alignas(64) std::atomic<std::int32_t> visitors_{0};
   alignas(64) std::atomic<std::int64_t> next_{0};

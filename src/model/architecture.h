@@ -32,7 +32,7 @@ enum class Slot {
 };
 
 // How Hugging Face stores a matrix of plain floats; quantized ones always have one row per output feature.
-enum class Layout {
+enum class MatrixLayout {
   out_in,  // one row per output feature, as torch.nn.Linear stores it
   in_out,  // transposed, as GPT-2's Conv1D and gpt-oss's experts are
 };
@@ -40,9 +40,9 @@ enum class Layout {
 struct Naming {
   Slot slot;
   // Without ".weight" or ".bias". As many as the decoder's parts (Q, K, V; gate, up), or one that holds them
-  // all stacked. "{}" is the layer's index; "{e}", where it stands, the expert's.
+  // all stacked. "{}" is the layer's index; "{e}", if present, the expert's.
   std::vector<std::string_view> tensors;
-  Layout layout = Layout::out_in;
+  MatrixLayout layout = MatrixLayout::out_in;
   bool interleaved = false;  // gate and up rows alternate; the loader sorts them
 };
 
@@ -59,7 +59,7 @@ struct Architecture {
   ModelSpec (*describe)(const Config&);
 };
 
-// Throws Error{unsupported}, saying what it is where that is known and listing what is supported.
+// Error{unsupported} that describes a known but unsupported architecture and lists the supported ones.
 const Architecture& architecture_for(const Checkpoint& checkpoint);
 const std::vector<Architecture>& architectures();
 

@@ -1,4 +1,5 @@
-// What a config may claim: numbers that contradict each other, and keys that change the mathematics unheard.
+// Checks of a config: numbers that contradict each other, and keys that change the mathematics but were not
+// read.
 #pragma once
 
 #include <string>
@@ -12,8 +13,8 @@ namespace inferno {
 // Contradictions and absurd sizes, one sentence each; empty when the decoder can be built.
 std::vector<std::string> spec_problems(const ModelSpec& spec);
 
-// Config keys that no family has read. `refused` change the mathematics as far as their name and value tell;
-// `ignored` are unknown to us and reported; bookkeeping keys are in neither.
+// Config keys that no family has read. By their name and value, `refused` keys change the mathematics;
+// `ignored` keys are unknown and reported; bookkeeping keys are in neither list.
 struct UnreadKeys {
   std::vector<std::string> refused, ignored;
 };

@@ -1,4 +1,4 @@
-// The forward pass: the only one there is, for every architecture and every device.
+// The forward pass, one for every architecture and every device.
 #pragma once
 
 #include <span>
@@ -10,11 +10,11 @@ namespace inferno {
 
 struct DecoderLimits {
   int max_tokens = 512;    // rows of one step
-  int max_logit_rows = 1;  // of them with logits
+  int max_logit_rows = 1;  // rows with logits
   int context = 0;         // positions a sequence may reach; the rotary table is made for it
 };
 
-// What a decoder of such limits allocates beside weights and cache.
+// Bytes that a decoder with these limits allocates beside weights and cache.
 std::size_t workspace_bytes(const ModelSpec& spec, const DecoderLimits& limits, DType type);
 
 class Decoder {
@@ -24,8 +24,8 @@ class Decoder {
   const ModelSpec& spec() const { return spec_; }
   const DecoderLimits& limits() const { return limits_; }
 
-  // Queues the step's work. The result has one row per step.logit_rows and is overwritten by the
-  // next call. An unmarked token still enters the cache.
+  // Queues the step. The result has one row for each of step.logit_rows; the next call overwrites it. Tokens
+  // without logits still enter the cache.
   Matrix forward(const StepInputs& step, std::span<const KvLayer> cache);
 
  private:
@@ -40,7 +40,7 @@ class Decoder {
   NormedRows parallel_block(const MoeMlp& spec, std::size_t layer, Matrix attended, Matrix normed);
   Matrix attention(std::size_t layer, const StepInputs& step, KvLayer cache, NormedRows normed);
   Matrix widen(const DenseMlp& spec, const DenseWeights& weights, NormedRows normed);
-  const Norm& norm_before(std::size_t layer) const;  // the final one behind the last layer
+  const Norm& norm_before(std::size_t layer) const;  // after the last layer: the final norm
   void allocate_activations();
   void queue(const StepInputs& step, std::span<const KvLayer> cache);
   std::span<const std::uint64_t> replay_key(const StepInputs& step, std::span<const KvLayer> cache);

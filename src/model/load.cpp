@@ -10,7 +10,7 @@
 namespace inferno {
 namespace {
 
-void refuse_unread(const Config& config, ModelPlan& plan) {
+void refuse_unread(const Config& config, ModelDescription& plan) {
   const UnreadKeys keys = unread_keys(config);
   if (!keys.refused.empty()) {
     fail(ErrorKind::unsupported,
@@ -26,9 +26,9 @@ void refuse_unread(const Config& config, ModelPlan& plan) {
 
 }  // namespace
 
-ModelPlan describe_model(const Checkpoint& checkpoint) {
+ModelDescription describe_model(const Checkpoint& checkpoint) {
   const Config& config = checkpoint.config();
-  ModelPlan plan = {.architecture = &architecture_for(checkpoint), .spec = {}, .notes = {}};
+  ModelDescription plan = {.architecture = &architecture_for(checkpoint), .spec = {}, .notes = {}};
   plan.spec = plan.architecture->describe(config);
   const std::vector<std::string> problems = spec_problems(plan.spec);
   if (!problems.empty()) {
@@ -39,7 +39,7 @@ ModelPlan describe_model(const Checkpoint& checkpoint) {
 }
 
 LoadedModel load_model(const Checkpoint& checkpoint, Backend& backend, DecoderLimits limits) {
-  ModelPlan plan = describe_model(checkpoint);
+  ModelDescription plan = describe_model(checkpoint);
   const TensorPlan tensors = plan_weights(plan.spec, *plan.architecture, checkpoint, backend);
   const Footprint footprint = model_footprint(plan.spec, tensors, device_memory(backend), limits);
   require_fit(footprint, checkpoint.config().origin(), backend.info());

@@ -11,7 +11,7 @@
 namespace inferno {
 
 // A checkpoint understood, nothing read yet.
-struct ModelPlan {
+struct ModelDescription {
   const Architecture* architecture = nullptr;
   ModelSpec spec;
   std::vector<std::string> notes;
@@ -19,7 +19,7 @@ struct ModelPlan {
 
 // Error{unsupported} for an unknown architecture or a config key that changes the mathematics unhandled,
 // Error{corrupt} for a config that contradicts itself.
-ModelPlan describe_model(const Checkpoint& checkpoint);
+ModelDescription describe_model(const Checkpoint& checkpoint);
 
 struct LoadReport {
   WeightFootprint weights;

@@ -125,7 +125,7 @@ TEST(Load, ReadsAPartInPiecesAsItReadsItWhole) {
 TEST(Load, RefusesSlotsOfOneShapeThatChangedPlaces) {
   const auto backend = make_cpu_backend(1);
   const EditedCheckpoint checkpoint;
-  const ModelPlan model = describe_model(checkpoint);
+  const ModelDescription model = describe_model(checkpoint);
   TensorPlan plan = plan_weights(model.spec, *model.architecture, checkpoint, *backend);
   EXPECT_NO_THROW(bind(model.spec, plan, *backend));
   const auto find = [&](Slot slot, int layer) {

@@ -22,11 +22,11 @@ struct SlotRequest {
 // Every weight of the model, in the order in which the decoder meets them.
 std::vector<SlotRequest> slot_requests(const ModelSpec& spec);
 
-// The names to try, in order of preference; none when such files cannot hold that weight. "{}" is already the
-// layer; "{e}" is left for the expert.
+// The names to try, in order of preference; empty if such files cannot hold that weight. "{}" is already
+// replaced by the layer; "{e}" is left for the expert.
 struct NameChoice {
   std::vector<std::string> tensors;
-  Layout layout = Layout::out_in;
+  MatrixLayout layout = MatrixLayout::out_in;
   bool interleaved = false;
 };
 std::vector<NameChoice> names_for(const SlotRequest& request, const Architecture& arch, Container container);

@@ -16,8 +16,8 @@ StepBuffers::StepBuffers(Backend& backend, const StepLimits& limits, int groups,
   memory_ = backend_.allocate(image_.size() * sizeof(int), "step inputs");
 }
 
-// One behind the other, so that one copy carries them all: tables, which seldom change, behind what always
-// does. Until the memory is there they have no addresses.
+// All inputs are contiguous, so that one copy transfers them; block tables, which seldom change, come last.
+// The first call, before memory is allocated, only computes the size.
 void StepBuffers::lay_out(const Extents& extents) {
   constexpr std::size_t aligned = 16;  // integers
   std::size_t end = 0;
@@ -37,8 +37,8 @@ void StepBuffers::lay_out(const Extents& extents) {
   }
   if (extents == extents_) return;
   extents_ = extents;
-  image_.assign(end, 0);  // the gaps shall always be the same
-  sent_.clear();
+  image_.assign(end, 0);  // so that the alignment gaps never differ
+  uploaded_.clear();
 }
 
 std::span<int> StepBuffers::image_of(const Matrix& matrix) {
@@ -73,18 +73,18 @@ const StepInputs& StepBuffers::fill(std::span<const StepSlice> slices, StepToken
     lengths[i] = slice.start + static_cast<int>(count);
   }
   for (std::size_t group = 0; group < step_.groups.size(); ++group) fill_group(slices, group);
-  send(tokens_from);
+  upload(tokens_from);
   return step_;
 }
 
-// What the device does not have yet, in one piece. Tokens that it has may be others: whoever draws writes
-// there.
-void StepBuffers::send(StepTokens tokens) {
-  const std::size_t behind_tokens = image_of(step_.tokens).size();
-  std::size_t begin = tokens == StepTokens::given ? 0 : behind_tokens, end = image_.size();
-  if (!sent_.empty()) {
-    while (end > behind_tokens && image_[end - 1] == sent_[end - 1]) --end;
-    while (begin >= behind_tokens && begin < end && image_[begin] == sent_[begin]) ++begin;
+// Uploads the range that differs from what is on the device. Tokens always count as different, because the
+// sampler may have overwritten them.
+void StepBuffers::upload(StepTokens tokens) {
+  const std::size_t after_tokens = image_of(step_.tokens).size();
+  std::size_t begin = tokens == StepTokens::given ? 0 : after_tokens, end = image_.size();
+  if (!uploaded_.empty()) {
+    while (end > after_tokens && image_[end - 1] == uploaded_[end - 1]) --end;
+    while (begin >= after_tokens && begin < end && image_[begin] == uploaded_[begin]) ++begin;
   }
   const std::span<const int> values = std::span(image_).subspan(begin, end - begin);
   if (!values.empty()) {
@@ -92,8 +92,8 @@ void StepBuffers::send(StepTokens tokens) {
         {memory_.data() + begin * sizeof(int), DType::i32, 1, static_cast<std::int32_t>(values.size())},
         std::as_bytes(values));
   }
-  sent_.resize(image_.size());
-  std::swap(sent_, image_);  // every number but the gaps' is written anew by the next step
+  uploaded_.resize(image_.size());
+  std::swap(uploaded_, image_);  // the next step writes every number except the gaps
 }
 
 void StepBuffers::fill_group(std::span<const StepSlice> slices, std::size_t group) {

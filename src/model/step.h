@@ -1,5 +1,5 @@
-// A ragged batch on its way to the device: plain arrays in, StepInputs out, at addresses that depend on the
-// step's extents alone.
+// Uploads a ragged batch: plain arrays in, StepInputs out, at addresses that depend only on the extents of
+// the step, so that a recorded graph can be replayed.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace inferno {
 // The part of one sequence that runs in this step.
 struct StepSlice {
   std::span<const TokenId> tokens;
-  int start = 0;                             // position of the first of them
-  int logits = 0;                            // how many of the last ones need logits
+  int start = 0;                             // position of the first token
+  int logits = 0;                            // number of tokens at the end that need logits
   std::vector<std::span<const int>> blocks;  // for each window group, the sequence's block table
 };
 
@@ -23,7 +23,8 @@ struct StepLimits {
   int tokens = 0, sequences = 0, logit_rows = 0, blocks_per_sequence = 0;
 };
 
-// Where a step's tokens come from: the slices, or drawn_tokens(), where an earlier operation writes them.
+// Whether the tokens of a step come from its slices or were sampled into drawn_tokens() by an earlier
+// operation.
 enum class StepTokens : std::uint8_t { given, drawn };
 
 class StepBuffers {
@@ -32,7 +33,7 @@ class StepBuffers {
 
   // Valid until the next call.
   const StepInputs& fill(std::span<const StepSlice> slices, StepTokens tokens = StepTokens::given);
-  // The tokens of the next step, row by row, if they are to be `drawn`.
+  // Where the sampler writes the tokens of a step that is filled with StepTokens::drawn.
   Matrix drawn_tokens(int rows) const { return {memory_.data(), DType::i32, rows, 1}; }
 
  private:
@@ -42,15 +43,15 @@ class StepBuffers {
   };
   void lay_out(const Extents& extents);
   std::span<int> image_of(const Matrix& matrix);
-  void send(StepTokens tokens);
+  void upload(StepTokens tokens);
   void fill_group(std::span<const StepSlice> slices, std::size_t group);
 
   Backend& backend_;
   StepLimits limits_;
   Buffer memory_;
-  std::vector<int> image_;  // what the device shall have
-  std::vector<int> sent_;   // what it has; empty: something else
-  Extents extents_;         // of both
+  std::vector<int> image_;     // contents for the device
+  std::vector<int> uploaded_;  // contents on the device; empty if they are unknown
+  Extents extents_;            // of image_ and uploaded_
   StepInputs step_;
 };
 

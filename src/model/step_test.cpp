@@ -78,8 +78,8 @@ TEST(StepBuffers, LeaveTokensThatWereDrawn) {
   EXPECT_THAT(scene.read(step.groups[1].block_table), ElementsAre(3, 1, -1, -1, 3, 1, -1, -1));
 }
 
-// Any sequence of steps leaves on the device what it would leave on a fresh one, and the next token of a long
-// context takes a few numbers, not its table.
+// Any series of steps leaves the same inputs on the device as a fresh upload, and the next token of a long
+// context uploads a few numbers, not its block table.
 TEST(StepBuffers, SendWhatChanged) {
   Scene scene;
   const std::vector<TokenId> tokens = {1, 2, 3, 4, 5, 6, 7, 8};
@@ -110,11 +110,11 @@ TEST(StepBuffers, SendWhatChanged) {
   expect_all({slice(1, 13)});
   const std::vector<int> drawn = {41};
   scene.backend->upload(scene.buffers.drawn_tokens(1), std::as_bytes(std::span(drawn)));
-  expect_all({slice(1, 13)});  // the same again, but for what lies on the device
+  expect_all({slice(1, 13)});  // the same inputs, but the device holds other tokens
 }
 
 // Recorded steps are replayed with other numbers at the same addresses.
-TEST(StepBuffers, LieAtAddressesThatDependOnTheExtentsAlone) {
+TEST(StepBuffers, UseAddressesThatDependOnTheExtentsAlone) {
   Scene scene;
   std::vector<int> tokens(30, 1), blocks = {0, 1, 2, 3};
   const auto fill = [&](int count, int start, int logits) {
@@ -133,7 +133,7 @@ TEST(StepBuffers, LieAtAddressesThatDependOnTheExtentsAlone) {
   }
 }
 
-TEST(StepBuffers, LieBehindOneAnother) {
+TEST(StepBuffers, DoNotOverlap) {
   Scene scene;
   const std::vector<TokenId> tokens(100, 1);
   const std::vector<int> blocks = {0, 1, 2, 3};

@@ -114,7 +114,7 @@ class Planner {
         return;
       }
       part.names.push_back(found_as);
-      part.transposed = choice.layout == Layout::in_out && block_elements(weight->format) == 1;
+      part.transposed = choice.layout == MatrixLayout::in_out && block_elements(weight->format) == 1;
       check_shape(found_as, *weight, part, request, apart);
       part.tensors.push_back(*weight);
       if (request.bias) plan_bias(part, request, one, apart);
@@ -192,7 +192,7 @@ class Planner {
   std::set<std::string> used_;  // names of tensors
 };
 
-// Groups of rows in which two halves take turns, as WeightSource::alternating has them.
+// Rows per group whose two halves are interleaved: WeightSource::alternating.
 int alternating_rows(const PlannedPart& part) {
   if (part.interleaved) return part.rows;  // gate 0, up 0, gate 1, up 1, …
   // Pair 0's two rows, pair 1's two rows, … of each head.

@@ -40,7 +40,7 @@ TensorPlan plan_tensors(const ModelSpec& spec, const Architecture& arch, const C
 // Error{corrupt} naming every problem at once, if there is one.
 void require_complete(const TensorPlan& plan, const Checkpoint& checkpoint);
 
-// The part as a backend loads it. Whoever calls its read() reads files.
+// The part as a backend loads it; its read() reads the files.
 WeightSource source_of(const PlannedPart& part, int cols);
 
 // The part's bytes in the decoder's order: [experts, rows, cols] in the stored format.

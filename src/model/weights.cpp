@@ -23,7 +23,7 @@ void refuse_formats(TensorPlan& plan, const ModelSpec& spec, const Backend& back
   }
 }
 
-// A file may be written to while it is read; each piece is then good, and the whole is not.
+// A file may be written to while it is read: then each piece is valid, but they do not belong together.
 void check_unchanged(const TensorPlan& plan) {
   for (const PlannedSlot& slot : plan.slots) {
     for (const PlannedPart& part : slot.parts) {
@@ -169,8 +169,9 @@ class Lister {
       add("codes and scales joined to blocks", "safetensors has them in two tensors, the kernels in one");
     }
     if (part.transposed) add("transposed", "it is stored as [in, out]; products read rows of [out, in]");
-    if (part.interleaved) add("rows reordered", "gate and up take turns in the file");
-    if (part.rotary_heads > 0) add("rows reordered", "GGUF stores the rotated pairs of a head side by side");
+    if (part.interleaved) add("rows reordered", "gate and up rows alternate in the file");
+    if (part.rotary_heads > 0)
+      add("rows reordered", "GGUF stores the two rows of a rotary pair next to each other");
     if (const auto relayout = backend_.relayout(weight)) add("laid out as " + relayout->to, relayout->why);
   }
 

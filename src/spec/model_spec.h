@@ -86,7 +86,7 @@ struct MoeMlp {
   ActivationSpec activation;
   bool router_bias = false;
   bool expert_bias = false;
-  // true: softmax over the chosen experts; false: over all of them, the rest dropped.
+  // true: softmax over the chosen experts; false: over all experts, of which the others are dropped.
   bool renormalize = true;
 
   bool operator==(const MoeMlp&) const = default;

@@ -97,9 +97,9 @@ float sum(Four values) {
   return (values[0] + values[1]) + (values[2] + values[3]);
 }
 
-Four whole_within(Four value, float least, float most) {
+Four whole_within(Four value, float min, float max) {
   constexpr float beside = 0x1.8p23f;
-  const Four lowest = Four{} + least, highest = Four{} + most;
+  const Four lowest = Four{} + min, highest = Four{} + max;
   const FourBits low = value<lowest, high = value> highest;
   value = low ? lowest : value;
   value = high ? highest : value;
@@ -190,7 +190,7 @@ float signed_code(float x, float inverse) {
   return whole(std::clamp(x * inverse, -32.0f, 31.0f));
 }
 
-// The step whose codes lie closest to x, weighted by x². 0 when there is nothing but zeros.
+// The step whose codes are closest to x, weighted by x². 0 if all values are zero.
 float best_step(const float* x) {
   float extreme = 0.0f;
   for (int i = 0; i < group_of_6; ++i) {
@@ -231,8 +231,8 @@ void fill(blocks::Q4_K& block, const float* x) {
   }
   block.scale = float_to_f16(max_step / 63.0f);
   block.minimum = float_to_f16(max_offset / 63.0f);
-  const auto share = [](float part, float most) {
-    return most > 0.0f ? std::min(63, clamped_nearest(63.0f * (part / most))) : 0;
+  const auto share = [](float part, float whole_part) {
+    return whole_part > 0.0f ? std::min(63, clamped_nearest(63.0f * (part / whole_part))) : 0;
   };
   for (int group = 0; group < groups; ++group) {
     const Affine& want = wanted[static_cast<std::size_t>(group)];
@@ -280,7 +280,7 @@ void fill(blocks::Q6_K& block, const float* x) {
 template <class B>
 concept Writable = requires(B block, const float* x) { fill(block, x); };
 
-float largest_magnitude(WeightFormat format) {
+float max_magnitude(WeightFormat format) {
   if (format == WeightFormat::f16) return max_f16;
   if (format == WeightFormat::bf16) return max_bf16;
   if (format == WeightFormat::q8_0) return max_f16 * 127.0f;
@@ -297,12 +297,12 @@ bool can_quantize(WeightFormat format) {
 }
 
 std::optional<std::size_t> first_unfit(WeightFormat format, std::span<const float> values) {
-  const float most = largest_magnitude(format);
+  const float limit = max_magnitude(format);
   // One bad value is rare: first a loop without a branch, then the search.
   bool fits = true;
-  for (const float value : values) fits = fits & (std::abs(value) <= most);
+  for (const float value : values) fits = fits & (std::abs(value) <= limit);
   if (fits) return std::nullopt;
-  const auto bad = std::ranges::find_if(values, [&](float value) { return !(std::abs(value) <= most); });
+  const auto bad = std::ranges::find_if(values, [&](float value) { return !(std::abs(value) <= limit); });
   return static_cast<std::size_t>(bad - values.begin());
 }
 

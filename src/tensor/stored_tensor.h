@@ -1,4 +1,4 @@
-// A weight as a checkpoint holds it: where its bytes are and what they mean. Nothing is read until asked.
+// A weight in a checkpoint: where its bytes are and what they mean. Nothing is read before read() is called.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +12,15 @@
 
 namespace inferno {
 
-// The reader of the file has already checked that shape, format and size agree and that the range lies
-// inside the source.
+// The reader of the file has already checked that shape, format and size agree and that the range is inside
+// the source.
 struct StoredTensor {
   WeightFormat format = WeightFormat::f32;
   std::vector<std::int64_t> shape;  // outermost first, whatever the file's own order
   std::shared_ptr<const ByteSource> source;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
-  bool is_joined = false;  // from two tensors of the file, codes and scales, while it is read
+  bool is_joined = false;  // codes and scales are two tensors of the file, joined while reading
 
   // Fills `to` from byte `from` of the tensor on.
   void read(std::uint64_t from, std::span<std::byte> to) const { source->read(offset + from, to); }

@@ -13,8 +13,8 @@ float dot(const float* a, const float* b, int count) {
   return sum;
 }
 
-// Where a sequence's positions lie in the cache. Entries of blocks that slid out of the window are garbage,
-// so only positions inside it may be asked for.
+// Maps positions of a sequence to cache rows. Only positions inside the window are valid: table entries of
+// blocks outside it are garbage.
 class CacheRows {
  public:
   CacheRows(const AttentionCall& call, std::int64_t sequence)

@@ -1,9 +1,9 @@
-// Attention with the vector kernel. A task is some query rows of one sequence and some key heads. A few rows
-// (decoding) take all heads at once, because a context is then read as it lies in memory.
+// Attention with the vector kernel. A task is a range of query rows of one sequence and a range of key heads.
+// Tasks of few rows (decoding) take all heads, because the context is then read in memory order.
 //
-// A context is cut into segments at fixed positions, each starts afresh, and they are put together in order.
-// So a query's result is the same bit for bit whoever shares its task, and however many threads share the
-// segments.
+// A context is cut into segments at fixed positions; each is reduced on its own, and the results are combined
+// in order. So a query's result is the same bit for bit, whichever queries share its task and however many
+// threads share the segments.
 #include <algorithm>
 #include <cmath>
 
@@ -12,14 +12,14 @@
 namespace inferno::cpu {
 namespace {
 
-constexpr int queries_at_once = 64;        // rows times heads: enough to pay for turning the keys
+constexpr int queries_at_once = 64;        // rows times heads: enough to pay for transposing the keys
 constexpr int segment = 4 * attend_chunk;  // positions
 
 struct Task {
   int sequence;
   int kv_head, kv_heads;  // the first and how many
   int row, rows;          // of the batch
-  int begin, end;         // positions that any of them sees
+  int begin, end;         // positions that any of its rows sees
 
   int first_segment() const { return begin / segment; }
   int segments() const { return (end + segment - 1) / segment - first_segment(); }

@@ -15,7 +15,8 @@ struct Routing {
   std::vector<float> shares;
 };
 
-// The largest logits, the lower expert first where they are equal, and their softmax.
+// Chooses the experts with the largest logits, the lower index first among equals, and computes their
+// softmax.
 void choose(const float* logits, const MoeMlp& spec, int* experts, float* shares) {
   std::vector<int> order(static_cast<std::size_t>(spec.experts));
   std::iota(order.begin(), order.end(), 0);
@@ -43,10 +44,10 @@ Routing route(const Matrix& logits, const MoeMlp& spec) {
   return routing;
 }
 
-// Choices in order of their expert: where each choice stands, and the tokens standing there.
+// The choices sorted by expert.
 struct Sorted {
-  std::vector<std::int32_t> place;   // of each choice
-  std::vector<std::int32_t> tokens;  // by place
+  std::vector<std::int32_t> place;   // row of each choice
+  std::vector<std::int32_t> tokens;  // token of each row
   std::vector<ExpertBatch> batches;
 };
 

@@ -1,5 +1,5 @@
-// What an instruction set brings: one table of functions for each level. The portable level has none; its
-// operations are the plain loops in the files of this folder.
+// The kernels of an instruction set: one table of functions for each level. The portable level has no table;
+// its operations are the plain loops in the files of this folder.
 //
 // Everything in simd/ is compiled for instructions that the machine may lack, so none of it may be shared
 // with other code: a common inline function would be kept once by the linker, perhaps in its vector
@@ -46,7 +46,7 @@ struct PanelCall {
   int tokens = 0;               // of the tile that exist, up to its width
   const float* bias = nullptr;  // [rows]; null when there is none or it is already in `out`
   bool continues = false;       // add to what is in `out`
-  bool prefetches = false;      // with one or two tokens: see wants_read_ahead()
+  bool prefetches = false;      // with one or two tokens: see wants_prefetch()
 };
 using PanelKernel = void (*)(const PanelCall& call);
 

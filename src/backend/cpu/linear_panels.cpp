@@ -20,7 +20,7 @@ struct Tile {
   int first = 0;  // row within the batch
   int tokens = 0;
   int width = 0;                         // of the kernel, at least `tokens`; columns beyond are zero
-  std::size_t integers = 0, floats = 0;  // where they begin in the memory of all tiles
+  std::size_t integers = 0, floats = 0;  // offsets in the memory of all tiles
 };
 
 class Tiles {
@@ -29,7 +29,7 @@ class Tiles {
     bool integers = false;  // for quantized weights: in.cols is then a multiple of 32
     bool floats = false;
   };
-  // Cuts each batch into tiles and fills them. The memory is compute.scratch's and lasts until the next.
+  // Cuts each batch into tiles and fills them. The memory is scratch: valid until the next Tiles.
   Tiles(const Compute& compute, Matrix in, std::span<const ExpertBatch> batches, Wanted wanted);
 
   std::span<const Tile> of_batch(int batch) const;
@@ -113,7 +113,7 @@ void Tiles::fill(const Compute& compute, const Tile& tile, const Matrix& in, con
   const IntegerShape shape(cols_, tile.width);
   float* integers = memory_ + tile.integers;
   float* values = memory_ + tile.floats;
-  // Memory is reused: what another batch left in columns without a token may be NaN or infinite.
+  // Memory is reused, so columns without a token may hold NaN or infinity from an earlier batch.
   if (wanted.integers && tile.tokens < tile.width) std::fill_n(integers, shape.end, 0.0f);
   if (wanted.floats && (tile.tokens < tile.width || cols_ % 2 != 0)) {
     std::fill_n(values, float_size(cols_, tile.width), 0.0f);

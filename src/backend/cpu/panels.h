@@ -1,4 +1,4 @@
-// How weights lie in memory for the vector kernels: 16 rows side by side, block after block, in exactly the
+// The layout of weights for the vector kernels: 16 rows side by side, block after block, in exactly the
 // bytes of the stored format. A vector then holds one pair of columns of all 16 rows, so that a product
 // needs no sums across a vector, and the 16 scales of a block are one load.
 #pragma once
@@ -38,7 +38,7 @@ template <>
 struct Panel<blocks::F16> {
   std::uint16_t values[panel_rows];
 };
-// Two columns, because a 32-bit lane is two of them: an odd last one is followed by zeros.
+// Two columns, because a 32-bit lane holds two values. An odd last column is followed by zeros.
 template <>
 struct Panel<blocks::Bf16> {
   Line values;
@@ -135,7 +135,7 @@ inline constexpr int panel_columns<blocks::Bf16> = 2;
 template <class B>
 concept HasIntegers = HasPanel<B> && B::elements > 1;
 
-// Where a weight's matrices and panels begin. `panel_bytes` is 0 for formats that stay as stored.
+// Offsets of the matrices and panels of a weight. `block_bytes` is 0 for formats that stay as stored.
 struct PanelShape {
   int block_columns = 0;
   std::size_t block_bytes = 0;  // of one Panel

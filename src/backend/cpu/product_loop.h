@@ -14,14 +14,14 @@ struct LoopSegment {
   const ExpertBatch* batch;
   int batch_index;
   const Weight* weight;
-  int column;          // of the output, where the part's rows begin
-  std::int64_t begin;  // of the loop
-  int count;
+  int column;          // output column of the part's first row
+  std::int64_t begin;  // first step of the loop
+  int count;           // number of steps
 };
 
 class ProductLoop {
  public:
-  // count_of says how many steps of the loop a weight takes.
+  // count_of(weight) is the number of steps that a weight takes.
   template <class CountOf>
   ProductLoop(const Linear& weights, std::span<const ExpertBatch> batches, const CountOf& count_of) {
     for (std::size_t b = 0; b < batches.size(); ++b) {

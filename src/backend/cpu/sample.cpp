@@ -56,7 +56,7 @@ float largest(const float* logits, int count) {
 
 // e^x for x <= 0 to about 1e-7, without branches, so that the compiler vectorizes loops over it.
 inline float exponential(float x) {
-  constexpr float rounder = 12582912.0f;  // 1.5 * 2^23: no bit behind the point remains
+  constexpr float rounder = 12582912.0f;  // 1.5 * 2^23: adding it rounds to a whole number
   x = std::max(x, -87.0f);
   const float shifted = x * 1.44269504088896341f + rounder;
   const float whole = shifted - rounder;
@@ -114,7 +114,7 @@ class RowSampler {
         lists_(lists),
         memory_(reinterpret_cast<Candidate*>(memory)) {}
 
-  // alternatives: row.alternatives entries behind the head.
+  // alternatives: row.alternatives entries after the head.
   SampleHead run(ListEntry* alternatives) {
     SampleHead head = {.token = -1};
     if (!all_finite(logits_, vocab_)) {

@@ -24,6 +24,16 @@ TokenId scattered(int position, int vocab) {
                               static_cast<std::uint64_t>(vocab));
 }
 
+EngineOptions options_for(int streams) {
+  return {.max_sequences = streams, .max_waiting = streams, .prefix_cache = false};
+}
+
+void read_to_end(TokenStream& stream) {
+  while (const auto event = stream.next(std::chrono::hours(1))) {
+    if (const auto* failed = std::get_if<Failed>(&*event)) fail(ErrorKind::device, failed->message);
+  }
+}
+
 }  // namespace
 
 double Measurement::tokens_per_second() const {
@@ -161,6 +171,36 @@ Measurement Measurer::generate(int tokens, int depth, int repeat, double weight_
     decode(tokens, depth);
     out.seconds.push_back(seconds_since(start));
   }
+  return out;
+}
+
+EngineMeasurer::EngineMeasurer(std::unique_ptr<Backend> backend, std::unique_ptr<Decoder> decoder,
+                               int max_streams, Sampling sampling)
+    : vocab_(decoder->spec().vocab),
+      sampling_(std::move(sampling)),
+      engine_(std::move(backend), std::move(decoder), options_for(max_streams)) {}
+
+double EngineMeasurer::run(int streams, int tokens) {
+  std::vector<std::shared_ptr<TokenStream>> open;
+  for (int i = 0; i < streams; ++i) {
+    GenerationRequest request;
+    request.prompt = {(i * 7919 + 1) % vocab_};
+    request.max_tokens = tokens + 1;
+    request.sampling = sampling_;
+    open.push_back(engine_.submit(std::move(request)));
+  }
+  for (const auto& stream : open) stream->next(std::chrono::hours(1));  // the first token of each
+  const auto start = Clock::now();
+  for (const auto& stream : open) read_to_end(*stream);
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+Measurement EngineMeasurer::generate(int streams, int tokens, int repeat, double weight_bytes) {
+  Measurement out = {
+      .test = fmt::format("engine tg{}", tokens), .batch = streams, .tokens = tokens, .seconds = {}};
+  out.bytes_per_step = weight_bytes;
+  run(streams, 1);
+  for (int i = 0; i < repeat; ++i) out.seconds.push_back(run(streams, tokens));
   return out;
 }
 

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <deque>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "engine/engine.h"
 #include "engine/sampler.h"
 #include "model/load.h"
 #include "model/runner.h"
@@ -52,6 +54,24 @@ class Measurer {
   std::deque<Draws> unread_;  // of queued steps
   std::size_t turn_ = 0;
   std::vector<TokenId> next_;
+};
+
+// Measures generation through the engine, as users experience it: requests are submitted together and their
+// tokens read as they arrive.
+class EngineMeasurer {
+ public:
+  EngineMeasurer(std::unique_ptr<Backend> backend, std::unique_ptr<Decoder> decoder, int max_streams,
+                 Sampling sampling);
+
+  // From a prompt of one token. The clock starts with the first token of each run.
+  Measurement generate(int streams, int tokens, int repeat, double weight_bytes);
+
+ private:
+  double run(int streams, int tokens);
+
+  int vocab_;
+  Sampling sampling_;
+  Engine engine_;
 };
 
 }  // namespace inferno

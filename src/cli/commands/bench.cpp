@@ -15,7 +15,7 @@
 #include "base/thread_pool.h"
 #include "checkpoint/config_json.h"
 #include "checkpoint/open_checkpoint.h"
-#include "cli/bench/measure_engine.h"
+#include "cli/bench/measure.h"
 #include "cli/bench/report.h"
 #include "cli/builtin_model.h"
 #include "cli/command.h"

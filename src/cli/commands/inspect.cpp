@@ -93,7 +93,7 @@ Json memory_of(const ModelSpec& spec, const TensorPlan& tensors) {
 }
 
 Json gather(const Checkpoint& checkpoint) {
-  const ModelPlan plan = describe_model(checkpoint);
+  const ModelDescription plan = describe_model(checkpoint);
   const TensorPlan planned = plan_tensors(plan.spec, *plan.architecture, checkpoint);
   require_complete(planned, checkpoint);
   const Json tensors = describe_tensors(checkpoint);
@@ -122,7 +122,7 @@ void run(const InspectOptions& options) {
   print_tensors(tensors);
   // What the files hold is shown even when the model cannot run: that is when one looks.
   std::fflush(stdout);
-  const ModelPlan plan = describe_model(*checkpoint);
+  const ModelDescription plan = describe_model(*checkpoint);
   print_layers(describe_spec(plan.spec));
   const TensorPlan planned = plan_tensors(plan.spec, *plan.architecture, *checkpoint);
   if (planned.problems.empty()) print_memory(memory_of(plan.spec, planned));

@@ -207,7 +207,7 @@ void print_page(const PlanSource& source, const Footprint& plan, const Json& fac
 void run(const PlanOptions& options) {
   const PlanSource source = find_source(options.model, Environment::of_process());
   const auto checkpoint = open_checkpoint(source.path);
-  const ModelPlan model = describe_model(*checkpoint);
+  const ModelDescription model = describe_model(*checkpoint);
   const auto backend = make_backend(options.device);
   const Footprint plan =
       model_footprint(model.spec, plan_weights(model.spec, *model.architecture, *checkpoint, *backend),

@@ -104,7 +104,7 @@ TEST(Doctor, AgreesWithPlanAndLoadInANestedControlGroup) {
   const auto backend = make_cpu_backend(1, cpu::best_level(), SystemRoots::below(sources.root));
   const Shape& shape = shape_named("llama-3.2-1b");
   const auto checkpoint = random_checkpoint(parse_config(shape.config, "a large model"), shape.type, {});
-  const ModelPlan model = describe_model(*checkpoint);
+  const ModelDescription model = describe_model(*checkpoint);
   const TensorPlan tensors = plan_weights(model.spec, *model.architecture, *checkpoint, *backend);
   const Footprint footprint = model_footprint(model.spec, tensors, device_memory(*backend), {});
   EXPECT_EQ(footprint.available, 200 * mebi);

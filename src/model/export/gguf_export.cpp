@@ -160,7 +160,7 @@ class Keys {
   GgufKeys keys_;
 };
 
-// The dense MLP's size, also where every layer has experts and the config still names it.
+// The size of the dense MLP. A config may name it even if every layer has experts.
 int dense_hidden(const ModelSpec& spec, const Config& config) {
   for (const BlockSpec& block : spec.blocks) {
     if (const auto* dense = std::get_if<DenseMlp>(&block.mlp)) return dense->hidden;
@@ -377,7 +377,7 @@ std::uint32_t gguf_file_type(const OutgoingGguf& file, const ExportOptions& opti
 void require_same_model(const OutgoingGguf& file, const ModelSpec& original, std::string_view origin) {
   const std::string name = fmt::format("{} as GGUF", origin);
   const auto preview = open_gguf(std::make_shared<Preview>(file), name);
-  const ModelPlan plan = describe_model(*preview);
+  const ModelDescription plan = describe_model(*preview);
   std::vector<std::string> problems = differences(original, plan.spec);
   if (problems.empty()) {
     const TensorPlan tensors = plan_tensors(plan.spec, *plan.architecture, *preview);
@@ -404,7 +404,7 @@ GgufExport export_gguf(const Checkpoint& checkpoint, const ExportOptions& option
           .next = "name the model's directory with config.json and safetensors files"});
   }
   require_writable(options.type);
-  ModelPlan plan = describe_model(checkpoint);
+  ModelDescription plan = describe_model(checkpoint);
   const TensorPlan tensors = plan_tensors(plan.spec, *plan.architecture, checkpoint);
   require_complete(tensors, checkpoint);
   const std::string_view architecture = gguf_architecture(checkpoint);

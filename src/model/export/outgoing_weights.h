@@ -17,7 +17,7 @@ struct OutgoingWeight {
   std::size_t part = 0;
   int first_row = 0;  // of the part, in the decoder's order
   int rows = 0;
-  int bias_column = 0;   // where the rows begin among those of all parts
+  int bias_column = 0;   // index of the first row among the rows of all parts
   int rotary_heads = 0;  // > 0: the two halves of each head alternate row by row in the target
   WeightFormat format = WeightFormat::f32;
 };

@@ -124,7 +124,7 @@ class RandomCheckpoint final : public Checkpoint {
           weights);
     } else {
       const WeightFormat format = format_for(request, weights);
-      const bool transposed = choice.layout == Layout::in_out && block_elements(format) == 1;
+      const bool transposed = choice.layout == MatrixLayout::in_out && block_elements(format) == 1;
       std::vector<std::int64_t> shape = stacked;
       shape.push_back(transposed ? request.cols : extent.rows);
       shape.push_back(transposed ? extent.rows : request.cols);

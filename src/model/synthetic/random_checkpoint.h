@@ -1,6 +1,5 @@
-// A checkpoint that no file holds: the tensors a configuration asks for, filled with random weights when
-// read. It takes the ordinary way through the loader, so that what is measured on it is what a file would
-// give.
+// A checkpoint without files: the tensors that a configuration asks for, filled with random weights when
+// read. It goes through the ordinary loader, so that measurements agree with those of a real file.
 #pragma once
 
 #include <memory>
@@ -18,9 +17,9 @@ struct RandomWeights {
   float router_skew = 0.0f;
 };
 
-// Matrices whose rows are not whole blocks of the asked format are stored as q8_0, or bf16 where that does
-// not divide them either. Error{unsupported} for a config whose architecture nobody knows,
-// Error{invalid_request} for a skew where no router has a bias.
+// Matrices whose rows are not whole blocks of the given format are stored as q8_0, or as bf16 if q8_0 does
+// not divide them either. Error{unsupported} for an unknown architecture, Error{invalid_request} for a skew
+// if no router has a bias.
 std::unique_ptr<Checkpoint> random_checkpoint(Config config, std::string_view type,
                                               const RandomWeights& weights);
 

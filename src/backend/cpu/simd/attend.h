@@ -1,5 +1,5 @@
 // Attention of some queries that share a key head, 64 positions at a time. Keys are turned on their side
-// once for all queries, so that 16 scores fill a vector; values are added up as they lie.
+// once for all queries, so that 16 scores fill a vector; values are summed in memory order.
 #pragma once
 
 #include "backend/cpu/kernels.h"
@@ -36,7 +36,7 @@ inline void find_rows(ChunkRows& rows, const AttendCall& call, int first) {
 }
 
 // turned[d][j] = element d of key j. The next chunk's keys are asked for meanwhile, into the second-level
-// cache: a head's rows lie too far apart for the processor to guess them.
+// cache: the rows of a head are too far apart for the hardware prefetcher.
 template <class M>
 void turn_keys(float* turned, const ChunkRows& rows, const ChunkRows& next, int head_dim) {
   for (int j = 0; j < rows.count; j += lanes) {
@@ -82,11 +82,12 @@ float soften(float* scores, int q, const ChunkRows& rows, const AttendCall& call
     repeat<score_vectors>([&]<int v>() { M::store(scores + v * lanes, zero); });
     return 1.0f;
   }
-  auto most = never;
+  auto largest = never;
   repeat<score_vectors>([&]<int v>() {
-    most = M::larger_of(most, M::only(M::load(scores + v * lanes), low - v * lanes, high - v * lanes, never));
+    largest =
+        M::larger_of(largest, M::only(M::load(scores + v * lanes), low - v * lanes, high - v * lanes, never));
   });
-  const float chunk_top = M::top(most);
+  const float chunk_top = M::top(largest);
   const float top = chunk_top > call.tops[q] ? chunk_top : call.tops[q];
   const auto tops = M::floats(top);
   auto total = zero;

@@ -16,7 +16,7 @@ constexpr float zero_point(int code) {
   return static_cast<float>(-code);
 }
 
-// Lines are taken one step at a time: `pairs` of them share a load.
+// Lines are read one step at a time: one load serves `pairs` steps.
 template <class M, int bits>
 struct CodeStep {
   static constexpr int pairs = pairs_in_line<bits>;
@@ -41,7 +41,7 @@ struct CodeStep {
   }
 };
 
-// Codes whose upper bits lie in a line of their own, shared by several steps.
+// Codes whose upper bits are in a line of their own, shared by several steps.
 template <class M, int bits, int high_bits, int step>
 struct SplitStep {
   static constexpr int pairs = pairs_in_line<bits>;
@@ -79,7 +79,7 @@ struct ByteStep {
   }
 };
 
-// Scales and minima as most formats of 32 have them.
+// Scales and minima of the formats with blocks of 32.
 template <class M, class P>
 struct HalfScales {
   static constexpr int unit = 32;
