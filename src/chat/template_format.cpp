@@ -10,7 +10,7 @@
 #include "chat/conversation.h"
 #include "chat/harmony/parser.h"
 #include "chat/jinja/template.h"
-#include "chat/text_reply.h"
+#include "chat/reply/text_reply.h"
 
 namespace inferno {
 namespace {

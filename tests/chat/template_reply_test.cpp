@@ -4,7 +4,7 @@
 
 #include "chat/conversation.h"
 #include "chat/make_chat_format.h"
-#include "chat/tool_calls.h"
+#include "chat/reply/tool_calls.h"
 #include "chat/vocabulary_scene.h"
 #include "reference.h"
 #include "support/replies.h"

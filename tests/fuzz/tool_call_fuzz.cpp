@@ -5,9 +5,9 @@
 
 #include "base/utf8.h"
 #include "chat/conversation.h"
+#include "chat/reply/text_reply.h"
+#include "chat/reply/tool_calls.h"
 #include "chat/stop_matcher.h"
-#include "chat/text_reply.h"
-#include "chat/tool_calls.h"
 #include "fuzz/guard.h"
 #include "fuzz/reply.h"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "base/utf8.h"
-#include "chat/reply_parts.h"
+#include "chat/reply/parts.h"
 
 namespace inferno::harmony {
 namespace {

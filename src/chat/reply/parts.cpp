@@ -1,4 +1,4 @@
-#include "chat/reply_parts.h"
+#include "chat/reply/parts.h"
 
 #include "chat/conversation.h"
 

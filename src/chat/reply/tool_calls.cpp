@@ -1,4 +1,4 @@
-#include "chat/tool_calls.h"
+#include "chat/reply/tool_calls.h"
 
 #include <fmt/format.h>
 

@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-#include "chat/reply_parts.h"
+#include "chat/reply/parts.h"
 
 namespace inferno {
 

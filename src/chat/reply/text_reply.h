@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "chat/chat_format.h"
-#include "chat/tool_calls.h"
+#include "chat/reply/tool_calls.h"
 
 namespace inferno {
 

@@ -1,4 +1,4 @@
-#include "chat/text_reply.h"
+#include "chat/reply/text_reply.h"
 
 #include <fmt/format.h>
 
