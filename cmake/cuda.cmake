@@ -38,13 +38,15 @@ if(INFERNO_CUDA)
   endif()
 endif()
 
-# Kernels and the backend where CUDA is on; otherwise no_cuda.cpp, whose factory says so when it is asked.
-# probe.cpp, which looks for GPUs through the driver alone, belongs to both.
+# Kernels and the backend if CUDA is on; otherwise no_cuda.cpp, whose factory says so when it is asked.
+# probe.cpp, which looks for GPUs through the driver alone, and the tables that choose kernels are in both.
 function(inferno_cuda_backend target)
-  set(sources ${cuda_folder}/probe.cpp)
+  file(GLOB sources CONFIGURE_DEPENDS ${cuda_folder}/dispatch/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
+  list(APPEND sources ${cuda_folder}/probe.cpp ${cuda_folder}/weight_view.cpp)
   if(INFERNO_HAS_CUDA)
     file(GLOB found CONFIGURE_DEPENDS ${cuda_folder}/*.cpp ${cuda_folder}/kernels/*/*.cu)
-    list(FILTER found EXCLUDE REGEX "(_test|/no_cuda|/probe)\\.cpp$")
+    list(FILTER found EXCLUDE REGEX "(_test|/no_cuda|/probe|/weight_view)\\.cpp$")
     list(APPEND sources ${found})
     target_link_libraries(${target} PRIVATE CUDA::cudart_static)
     if(INFERNO_RACECHECK)

@@ -59,6 +59,12 @@ struct Weight {
   std::uint8_t layout = 0;  // private to the backend
 };
 
+// A weight without its memory.
+struct WeightShape {
+  WeightFormat format = WeightFormat::f32;
+  std::int32_t count = 1, rows = 0, cols = 0;
+};
+
 // How pack() changed the stored bytes of a weight.
 struct Relayout {
   std::string to, why;
@@ -189,8 +195,12 @@ class Backend {
 
   // Why this backend cannot run the block on weights of that format; nullopt if it can.
   virtual std::optional<std::string> refuses(const BlockSpec& block, WeightFormat format) const = 0;
-  // The name of the kernel that multiplies `tokens` rows by a weight of that format.
-  virtual std::string kernel_for(WeightFormat format, int tokens) const = 0;
+  // The names of the kernels that multiply `tokens` rows by a weight or run a mixture of experts: what the
+  // operations themselves choose. `doctor --verbose` and `bench --verbose` print them.
+  virtual std::string kernel_for(const WeightShape& weight, int tokens) const = 0;
+  virtual std::string kernel_for_experts(const MoeMlp& /*spec*/, const WeightShape& down, int tokens) const {
+    return kernel_for(down, tokens);
+  }
   // Bytes that this device reads from its memory in a second, measured now; 0 if the backend cannot measure.
   virtual double read_bandwidth() { return 0.0; }
   // Runs `body` and waits for the work it queued, inside the range that an attached profiler records.

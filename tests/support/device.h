@@ -11,13 +11,6 @@
 
 namespace inferno {
 
-struct WeightShape {
-  WeightFormat format = WeightFormat::f32;
-  int count = 1;
-  int rows = 0;
-  int cols = 0;
-};
-
 // A weight in two forms: packed by the backend, and as numbers for the reference.
 struct TestWeight {
   Weight packed;

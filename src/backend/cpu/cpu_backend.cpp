@@ -43,7 +43,7 @@ class CpuBackend final : public Backend {
   DType activation_type() const override { return DType::f32; }
   DType cache_type() const override { return DType::f32; }
   std::optional<std::string> refuses(const BlockSpec& block, WeightFormat format) const override;
-  std::string kernel_for(WeightFormat format, int tokens) const override;
+  std::string kernel_for(const WeightShape& weight, int tokens) const override;
   std::optional<std::string> refuses_determinism() override { return std::nullopt; }  // always so
 
   Buffer allocate(std::size_t bytes, std::string_view purpose) override {
@@ -156,13 +156,13 @@ Weight CpuBackend::pack(const HostWeight& source) {
   return weight;
 }
 
-std::string CpuBackend::kernel_for(WeightFormat format, int tokens) const {
+std::string CpuBackend::kernel_for(const WeightShape& weight, int tokens) const {
   if (kernels_ == nullptr) return "portable, float32";
   const std::span<const int> widths(kernels_->widths, static_cast<std::size_t>(kernels_->width_count));
   const int width = tokens >= widths.back() ? widths.back() : *std::ranges::lower_bound(widths, tokens);
-  const char* arithmetic = has_integers(format)                         ? "int16 activations"
-                           : panel_shape(format, 1, 1).block_bytes != 0 ? "float32"
-                                                                        : "decoded to float32";
+  const char* arithmetic = has_integers(weight.format)                         ? "int16 activations"
+                           : panel_shape(weight.format, 1, 1).block_bytes != 0 ? "float32"
+                                                                               : "decoded to float32";
   return fmt::format("{}, {}, 16 rows x {} tokens", name_of(level_), arithmetic, width);
 }
 

@@ -145,7 +145,18 @@ TEST(CpuBackend, NamesItselfAndItsKernels) {
   EXPECT_FALSE(backend->info().name.empty());
   EXPECT_EQ(backend->info().kernels, name_of(best_level()));
   EXPECT_GT(backend->info().total_bytes, 0u);
-  for (const WeightFormat format : all_formats) EXPECT_FALSE(backend->kernel_for(format, 1).empty());
+  const auto kernel_for = [&](WeightFormat format, int tokens) {
+    return backend->kernel_for({format, 1, 256, 256}, tokens);
+  };
+  if (best_level() == IsaLevel::portable) {
+    EXPECT_EQ(kernel_for(WeightFormat::q8_0, 1), "portable, float32");
+    return;
+  }
+  const std::string level(name_of(best_level()));
+  EXPECT_TRUE(kernel_for(WeightFormat::q8_0, 1).starts_with(level + ", int16 activations, 16 rows x "));
+  EXPECT_TRUE(kernel_for(WeightFormat::bf16, 1).starts_with(level + ", float32, 16 rows x "));
+  EXPECT_TRUE(kernel_for(WeightFormat::i8, 1).starts_with(level + ", decoded to float32, 16 rows x "));
+  EXPECT_NE(kernel_for(WeightFormat::bf16, 1), kernel_for(WeightFormat::bf16, 64));
 }
 
 TEST(CpuBackend, RefusesAWeightThatIsNotWholeBlocks) {

@@ -8,6 +8,7 @@
 
 #include "backend/cuda/bandwidth.h"
 #include "backend/cuda/check.h"
+#include "backend/cuda/dispatch/dispatch.h"
 #include "backend/cuda/graph.h"
 #include "backend/cuda/kernels/attention/attention.h"
 #include "backend/cuda/kernels/elementwise/elementwise.h"
@@ -89,9 +90,8 @@ class CudaBackend final : public Backend {
   DType activation_type() const override { return activations_; }
   DType cache_type() const override { return activations_; }
   std::optional<std::string> refuses(const BlockSpec& block, WeightFormat format) const override;
-  std::string kernel_for(WeightFormat format, int tokens) const override {
-    return product_name(queue(), format, tokens, activations_);
-  }
+  std::string kernel_for(const WeightShape& weight, int tokens) const override;
+  std::string kernel_for_experts(const MoeMlp& spec, const WeightShape& down, int tokens) const override;
   double read_bandwidth() override { return cuda::read_bandwidth(queue(), memory_); }
   void show_profiler(const std::function<void()>& body) override {
     check(cudaStreamSynchronize(queue().stream));
@@ -200,14 +200,15 @@ class CudaBackend final : public Backend {
 
  private:
   const Queue& queue() const { return stream_.queue(); }
-  // CUDA remembers the device for each thread, and the thread that computes is not the one that loaded. A
-  // step begins with an upload, so operations need not ask.
+  // CUDA keeps a current device for each thread, and the thread that computes is not the one that loaded. A
+  // step begins with an upload, so operations need not check.
   void enter_thread() const {
     int current = -1;
     check(cudaGetDevice(&current));
     if (current != device_) check(cudaSetDevice(device_));
   }
   AttendScratch attend_scratch();
+  AttentionProblem problem_of(const AttentionCall& call, Matrix rope_table) const;
   float* sampling_room(int vocab, int rows) {
     const auto at_once = static_cast<std::size_t>(std::min(rows, sample_rows_at_once));
     return reinterpret_cast<float*>(sampling_.at_least(at_once * sample_floats(vocab) * sizeof(float)));
@@ -252,7 +253,7 @@ std::optional<std::string> CudaBackend::refuses(const BlockSpec& block, WeightFo
 }
 
 AttendScratch CudaBackend::attend_scratch() {
-  // Tickets lie first and are zero again after every use; the memory is zeroed when it is allocated.
+  // Tickets come first and are zero again after every use; the memory is zeroed when it is allocated.
   std::byte* start = partial_.at_least(ticket_count * sizeof(std::uint32_t) + partial_floats * sizeof(float));
   return {.partial = reinterpret_cast<float*>(start + ticket_count * sizeof(std::uint32_t)),
           .tickets = reinterpret_cast<std::uint32_t*>(start),
@@ -276,23 +277,71 @@ void CudaBackend::prepare(const ModelSpec& spec, const Workload& largest) {
   check(cudaStreamSynchronize(queue().stream));
 }
 
+AttentionProblem CudaBackend::problem_of(const AttentionCall& call, Matrix rope_table) const {
+  return {.device = queue(),
+          .spec = call.spec,
+          .tokens = call.step.tokens.rows,
+          .sequences = call.step.context_len.rows,
+          .rope_cols = rope_table.cols,
+          .block_size = call.step.block_size,
+          .activations = activations_,
+          .cache = call.cache.keys.dtype};
+}
+
 void CudaBackend::attend(Matrix out, Matrix qkv, const AttentionCall& call) {
   if (out.rows == 0) return;
-  const bool many = out.rows >= 4 * call.step.context_len.rows && out.rows > 8;
-  if (many && activations_ == DType::bf16 && takes_tiles(call.spec)) {
-    attend_tiles(queue(), out, qkv, call);
-  } else {
-    attend_rows(queue(), out, qkv, call, attend_scratch());
-  }
+  using Run = void (*)(CudaBackend&, Matrix, Matrix, const AttentionCall&);
+  static constexpr std::array<RunRow<AttendKernel, Run>, attend_kernels> rows = {{
+      {AttendKernel::hopper, [](CudaBackend& own, Matrix to, Matrix from,
+                                const AttentionCall& c) { attend_hopper(own.queue(), to, from, c); }},
+      {AttendKernel::hopper_and_tiles,
+       [](CudaBackend& own, Matrix to, Matrix from, const AttentionCall& c) {
+         attend_hopper_and_tiles(own.queue(), to, from, c);
+       }},
+      {AttendKernel::tiles, [](CudaBackend& own, Matrix to, Matrix from,
+                               const AttentionCall& c) { attend_tiles(own.queue(), to, from, c); }},
+      {AttendKernel::rows,
+       [](CudaBackend& own, Matrix to, Matrix from, const AttentionCall& c) {
+         attend_rows(own.queue(), to, from, c, own.attend_scratch());
+       }},
+  }};
+  static_assert(is_in_order(rows));
+  const AttendKernel kernel = choose_attend(problem_of(call, {})).kernel;
+  rows[static_cast<std::size_t>(kernel)].run(*this, out, qkv, call);
 }
 
 void CudaBackend::rotate_and_attend(Matrix out, Matrix qkv, Matrix rope_table, const AttentionCall& call) {
-  if (out.rows > 0 && activations_ == DType::bf16 &&
-      takes_decode(call.spec, rope_table, call.step, call.cache.keys.dtype)) {
+  const RotateAttendRow& row = choose_rotate_and_attend(problem_of(call, rope_table));
+  if (row.kernel == RotateAttendKernel::decode) {
     return attend_decode(queue(), out, qkv, rope_table, call, attend_scratch());
   }
   rotate_and_store(qkv, rope_table, call);
   attend(out, qkv, call);
+}
+
+std::string CudaBackend::kernel_for(const WeightShape& shape, int tokens) const {
+  const WeightView weight = view_of_shape(shape);
+  return std::string(
+      choose_linear(
+          {.device = queue(), .parts = {&weight, 1}, .tokens = tokens, .in = activations_, .out = DType::f32})
+          .name);
+}
+
+// As the decoder asks: a norm follows, and the operation before has summed the router's logits if it can.
+std::string CudaBackend::kernel_for_experts(const MoeMlp& spec, const WeightShape& down, int tokens) const {
+  const int rows = spec.activation.gated ? 2 * spec.hidden : spec.hidden;
+  const WeightView up = view_of_shape({down.format, spec.experts, rows, down.rows});
+  const WeightView to = view_of_shape({down.format, spec.experts, down.rows, down.cols});
+  const Norm norm;
+  return std::string(choose_experts_kernel({.device = queue(),
+                                            .spec = spec,
+                                            .gate_up = {&up, 1},
+                                            .down = {&to, 1},
+                                            .tokens = tokens,
+                                            .activations = activations_,
+                                            .norm = &norm,
+                                            .logits_summed = tokens == 1})
+                         .name);
 }
 
 // Why `device` cannot be used; nullopt when it can.

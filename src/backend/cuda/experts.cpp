@@ -1,55 +1,29 @@
-// mix_experts: for one token each choice reads its own expert's weights; more are sorted by expert, so that
-// an expert's weights are read once for all of its tokens, or for a group of them.
+// mix_experts: the functions to run for each row of dispatch/experts.cpp.
 #include <algorithm>
-#include <cmath>
 #include <functional>
-#include <iterator>
 
-#include "backend/cuda/device/tiles.cuh"
 #include "backend/cuda/products.h"
-#include "base/error.h"
 
 namespace inferno::cuda {
 namespace {
 
-constexpr std::int64_t few_choices = 64;
-constexpr int plain_tokens = 8;
 constexpr int min_group = 8;
-// Choices for each expert: with more, gemm is faster, even where all weights must be decoded for it.
-constexpr int grouped_choices = 32, grouped_choices_decoded = 128;
-// ... and from here on decoding in registers, for which tokens are arranged first, is.
-constexpr int coded_choices = 16;
 
-std::vector<WeightView> views(const Linear& weights) {
-  std::vector<WeightView> out;
-  for (const Weight* weight : weights.parts) out.push_back(view(*weight));
-  return out;
-}
-
-bool all_whole_runs(const std::vector<WeightView>& parts) {
-  return std::ranges::all_of(parts, [](const WeightView& part) { return part.cols % 8 == 0; });
-}
-
-// What expand() makes of a weight, but for its data.
-WeightView decoded_view(const WeightView& weight) {
-  WeightView out = {.data = weight.data,
-                    .format = WeightFormat::bf16,
-                    .layout = Layout::tiled,
-                    .count = weight.count,
-                    .rows = weight.rows,
-                    .cols = weight.cols,
-                    .tile_bytes = tiles::tile_bytes(WeightFormat::bf16, weight.cols),
-                    .rows_between = static_cast<std::int32_t>(tiles::padded_rows(weight.rows))};
-  out.bytes_between = out.rows_between / tiles::tile_rows * out.tile_bytes;
-  return out;
-}
-
-// A gated result that cannot leave f16's range.
-bool takes_f16(const MoeMlp& spec, const MoeWeights& weights) {
-  constexpr float most = 3e4f;
-  const auto is_mxfp4 = [](const Weight* weight) { return view(*weight).format == WeightFormat::mxfp4; };
-  return largest_activated(spec.activation) < most && std::ranges::all_of(weights.gate_up.parts, is_mxfp4) &&
+// Whether a gated result cannot leave f16's range.
+bool fits_f16(const MoeMlp& spec, const MoeWeights& weights) {
+  constexpr float limit = 3e4f;
+  const auto is_mxfp4 = [](const Weight* weight) { return weight->format == WeightFormat::mxfp4; };
+  return largest_activated(spec.activation) < limit && std::ranges::all_of(weights.gate_up.parts, is_mxfp4) &&
          std::ranges::all_of(weights.down.parts, is_mxfp4);
+}
+
+GemmCall sorted_call(Matrix out, Matrix in, const Linear& weights, const Sorted& sorted, int tiles) {
+  return {.out = out,
+          .in = in,
+          .bias = bias_of(weights),
+          .bias_stride = weights.bias.cols,
+          .sorted = &sorted,
+          .tiles = tiles};
 }
 
 }  // namespace
@@ -61,7 +35,7 @@ struct Products::Mixture {
   float* factors;              // [tokens]
   Matrix input;                // [tokens, width] in the backend's type
   Matrix wide, hidden, mixed;  // [choices, 2 * hidden], [choices, hidden], [choices, width]
-  Matrix arranged;             // [choices, width], in the place of `wide`
+  Matrix arranged;             // [choices, width], in the memory of `wide`
   Sorted sorted;
   std::int32_t choices, tiles;
 
@@ -108,178 +82,208 @@ void Products::reserve_experts(const MoeMlp& spec, int width, std::int64_t token
   between_.at_least(measure.used());
 }
 
-NormedRows Products::mix_experts_add_norm(const AfterBranch& then, const NormedRows& rows, const MoeMlp& spec,
-                                          const MoeWeights& weights) {
-  const Matrix in = rows.unfinished();
-  if (in.rows == 0) return then.out;
-  reserve_experts(spec, in.cols, in.rows);
+struct Products::MixCall {
+  const NormedRows& rows;
+  Matrix out;               // the result or, if a norm follows, memory to use
+  const AfterBranch* then;  // the norm that follows; may be null
+  const MoeMlp& spec;
+  const MoeWeights& weights;
+  const Mixture& mixture;
+  std::vector<WeightView> gate_up, down;
+
+  Matrix in() const { return rows.unfinished(); }
+  Chosen chosen() const { return mixture.chosen(spec); }
+};
+
+ExpertsProblem Products::problem_of(const MixCall& call) const {
+  const Weight* router = call.weights.router.parts.front();
+  return {.device = queue_,
+          .spec = call.spec,
+          .gate_up = call.gate_up,
+          .down = call.down,
+          .tokens = call.in().rows,
+          .activations = activations_,
+          .norm = call.then == nullptr ? nullptr : call.then->norm,
+          .logits_summed = call.rows.router() == router};
+}
+
+NormedRows Products::run(ExpertsKernel kernel, const MixCall& call) {
+  using Run = NormedRows (*)(Products&, const MixCall&);
+  static constexpr std::array<RunRow<ExpertsKernel, Run>, experts_kernels> rows = {{
+      {ExpertsKernel::stream,
+       [](Products& own, const MixCall& c) {
+         return own.single_.mix_experts_add_norm(*c.then, c.rows, c.mixture.hidden, c.spec, c.weights);
+       }},
+      {ExpertsKernel::coded, [](Products& own, const MixCall& c) { return own.mix_coded(c); }},
+      {ExpertsKernel::grouped, [](Products& own, const MixCall& c) { return own.mix_grouped(c); }},
+      {ExpertsKernel::gemv, [](Products& own, const MixCall& c) { return own.mix_gemv(c); }},
+      {ExpertsKernel::gemm_hopper_gated,
+       [](Products& own, const MixCall& c) { return own.mix_sorted(c, gemm_hopper, true); }},
+      {ExpertsKernel::gemm_hopper,
+       [](Products& own, const MixCall& c) { return own.mix_sorted(c, gemm_hopper, false); }},
+      {ExpertsKernel::gemm, [](Products& own, const MixCall& c) { return own.mix_sorted(c, gemm, false); }},
+      {ExpertsKernel::generic, [](Products& own, const MixCall& c) { return own.mix_generic(c); }},
+  }};
+  static_assert(is_in_order(rows));
+  return rows[static_cast<std::size_t>(kernel)].run(*this, call);
+}
+
+NormedRows Products::mix(const NormedRows& in, Matrix out, const AfterBranch* then, const MoeMlp& spec,
+                         const MoeWeights& weights) {
+  const Matrix rows = in.unfinished();
+  reserve_experts(spec, rows.cols, rows.rows);
   Parts parts(between_.at_least(0));
-  const Mixture mixture = divide(parts, spec, in.cols, in.rows);
-  if (in.rows == 1) {
-    auto delayed = single_.mix_experts_add_norm(then, rows, mixture.hidden, spec, weights);
-    if (delayed) return std::move(*delayed);
-  }
-  single_.finish(rows);
-  mix(in, spec, weights, mixture, {.out = then.branch, .then = &then});
-  return then.out;
+  const Mixture mixture = divide(parts, spec, rows.cols, rows.rows);
+  const MixCall call = {.rows = in,
+                        .out = out,
+                        .then = then,
+                        .spec = spec,
+                        .weights = weights,
+                        .mixture = mixture,
+                        .gate_up = views(weights.gate_up),
+                        .down = views(weights.down)};
+  const ExpertsKernel kernel = choose_experts_kernel(problem_of(call)).kernel;
+  if (kernel != ExpertsKernel::stream) single_.finish(in);
+  return run(kernel, call);
+}
+
+NormedRows Products::mix_experts_add_norm(const AfterBranch& then, const NormedRows& in, const MoeMlp& spec,
+                                          const MoeWeights& weights) {
+  if (in.unfinished().rows == 0) return then.out;
+  return mix(in, then.branch, &then, spec, weights);
 }
 
 void Products::mix_experts(Matrix out, Matrix in, const MoeMlp& spec, const MoeWeights& weights) {
-  if (in.rows == 0) return;
-  reserve_experts(spec, in.cols, in.rows);
-  Parts parts(between_.at_least(0));
-  mix(in, spec, weights, divide(parts, spec, in.cols, in.rows), {.out = out});
+  if (in.rows > 0) mix(in, out, nullptr, spec, weights);
 }
 
-// The choices' rows are where the mixture has them.
-void Products::finish(const Target& to, const MoeMlp& spec, const Mixture& mixture,
-                      const std::int32_t* places) {
-  const MixedRows mixed = {
-      .rows = mixture.mixed, .shares = mixture.shares, .places = places, .active = spec.active};
-  if (to.then == nullptr) return combine(queue_, to.out, mixed);
-  combine_add_norm(queue_, to.then->out, to.then->residual, mixed, to.then->scale, *to.then->norm);
+// Adds up the rows of each token's choices, which are in the mixture's memory.
+NormedRows Products::finish(const MixCall& call, const std::int32_t* places) {
+  const MixedRows mixed = {.rows = call.mixture.mixed,
+                           .shares = call.mixture.shares,
+                           .places = places,
+                           .active = call.spec.active};
+  if (call.then == nullptr) {
+    combine(queue_, call.out, mixed);
+    return call.out;
+  }
+  combine_add_norm(queue_, call.then->out, call.then->residual, mixed, call.then->scale, *call.then->norm);
+  return call.then->out;
 }
 
-void Products::mix(Matrix in, const MoeMlp& spec, const MoeWeights& weights, const Mixture& mixture,
-                   const Target& to) {
-  const bool narrow = activations_ == DType::bf16;
-  const std::vector<WeightView> up = views(weights.gate_up), down = views(weights.down);
-  const bool fast = narrow && spec.activation.gated && gemv_takes_gated(up, spec.hidden) &&
-                    gemv_takes(down.front(), spec.active);
-  const std::int64_t enough = std::int64_t{coded_choices} * spec.experts;
-  if (narrow && mixture.choices >= enough && down.size() == 1 &&
-      coded_takes(queue_, up, down.front(), spec.hidden, spec.activation)) {
-    return mix_coded(to, in, spec, weights, mixture);
-  }
-  const bool groups = narrow && !(fast && in.rows == 1);  // one token has nothing to share
-  if (const int group = groups ? group_for(spec, weights, mixture) : 0; group > 0) {
-    return mix_grouped(to, in, spec, weights, mixture, group);
-  }
-  route_tokens(in, spec, weights.router, mixture);
-  if (fast && mixture.choices <= few_choices) {
-    mix_few(to, in, spec, weights, mixture);
-  } else if (narrow && in.rows > plain_tokens && all_whole_runs(up) && all_whole_runs(down)) {
-    mix_sorted(to, in, spec, weights, mixture);
-  } else {
-    mix_plainly(to, in, spec, weights, mixture);
-  }
-}
-
-void Products::mix_few(const Target& to, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
-                       const Mixture& mixture) {
-  const Chosen chosen = mixture.chosen(spec);
-  const Product up = {.out = mixture.hidden,
-                      .in = in,
+NormedRows Products::mix_gemv(const MixCall& call) {
+  route_tokens(call);
+  const MoeWeights& weights = call.weights;
+  const Product up = {.out = call.mixture.hidden,
+                      .in = call.in(),
                       .bias = bias_of(weights.gate_up),
                       .bias_stride = weights.gate_up.bias.cols};
-  gemv_gated(queue_, views(weights.gate_up), up, chosen, spec.activation);
-  const Product down = {.out = to.out,
-                        .in = mixture.hidden,
+  gemv_gated(queue_, call.gate_up, up, call.chosen(), call.spec.activation);
+  const Product down = {.out = call.out,
+                        .in = call.mixture.hidden,
                         .bias = bias_of(weights.down),
                         .bias_stride = weights.down.bias.cols};
-  gemv_combined(queue_, views(weights.down).front(), down, chosen);
-  if (to.then != nullptr) {
-    add_norm(queue_, to.then->out, to.then->residual, to.out, to.then->scale, *to.then->norm);
-  }
+  gemv_combined(queue_, call.down.front(), down, call.chosen());
+  const AfterBranch* then = call.then;
+  if (then == nullptr) return call.out;
+  add_norm(queue_, then->out, then->residual, call.out, then->scale, *then->norm);
+  return then->out;
 }
 
-// Groups that hold nearly every expert's tokens when choices fall by chance: further ones read its weights
-// again.
-int Products::group_for(const MoeMlp& spec, const MoeWeights& weights, const Mixture& mixture) const {
-  const std::vector<WeightView> up = views(weights.gate_up), down = views(weights.down);
-  const bool decodes = up.front().format != WeightFormat::bf16;
-  const std::int64_t most = (decodes ? grouped_choices_decoded : grouped_choices) * spec.experts;
-  if (!spec.activation.gated || down.size() != 1 || mixture.choices > most) return 0;
-  const double mean = static_cast<double>(mixture.choices) / spec.experts;
-  const auto usual = static_cast<int>(std::ceil(mean + 2.5 * std::sqrt(mean)));
-  return grouped_tokens(queue_, up, down.front(), spec.hidden, std::min(usual, mixture.logits.rows));
-}
-
-// Many tokens in one kernel; float activations, which are for tests, stay with the generic ones.
-void Products::route_tokens(Matrix in, const MoeMlp& spec, const Linear& router, const Mixture& mixture) {
-  const bool many = activations_ == DType::bf16 && in.rows > plain_tokens && router.parts.size() == 1;
-  if (many && route_takes_many(view(*router.parts.front()), in)) {
+// Float activations, which are for tests, use the generic kernels.
+void Products::route_tokens(const MixCall& call) {
+  const Linear& router = call.weights.router;
+  const Mixture& mixture = call.mixture;
+  const std::vector<WeightView> parts = views(router);
+  const RouteRow& row = choose_route({.router = parts, .in = call.in(), .activations = activations_});
+  if (row.kernel == RouteKernel::many) {
     const RoutedRows rows = {
-        .in = in, .bias = bias_of(router), .experts = mixture.experts, .shares = mixture.shares};
-    return route_many(queue_, rows, view(*router.parts.front()), spec);
+        .in = call.in(), .bias = bias_of(router), .experts = mixture.experts, .shares = mixture.shares};
+    return route_many(queue_, rows, parts.front(), call.spec);
   }
-  linear(mixture.logits, in, router);
-  route(queue_, mixture.experts, mixture.shares, mixture.logits, spec);
+  linear(mixture.logits, call.in(), router);
+  route(queue_, mixture.experts, mixture.shares, mixture.logits, call.spec);
 }
 
-// Routes, and brings the rows into the type that the products read: f16 where weights are MXFP4 and what
-// stands between the products stays within f16's range, otherwise bf16.
-Matrix Products::route_grouped(Matrix in, const MoeMlp& spec, const MoeWeights& weights,
-                               const Mixture& mixture) {
-  const Linear& router = weights.router;
-  if (router.parts.size() != 1 || !route_takes_rows(view(*router.parts.front()))) {
-    route_tokens(in, spec, router, mixture);
-    if (in.dtype == mixture.input.dtype) return in;
-    convert(queue_, mixture.input, in);
+// Routes, and brings the rows into the type that the products read: f16 if weights are MXFP4 and the result
+// of the first product stays within f16's range, otherwise bf16.
+Matrix Products::route_grouped(const MixCall& call) {
+  const Linear& router = call.weights.router;
+  const Mixture& mixture = call.mixture;
+  const std::vector<WeightView> parts = views(router);
+  const RouteRow& row =
+      choose_route({.router = parts, .in = call.in(), .activations = activations_, .rounds = true});
+  if (row.kernel != RouteKernel::rows) {
+    route_tokens(call);
+    if (call.in().dtype == mixture.input.dtype) return call.in();
+    convert(queue_, mixture.input, call.in());
     return mixture.input;
   }
   Matrix narrow = mixture.input;
-  if (takes_f16(spec, weights)) narrow.dtype = DType::f16;
+  if (fits_f16(call.spec, call.weights)) narrow.dtype = DType::f16;
   route_rows(queue_,
-             {.in = in,
+             {.in = call.in(),
               .narrow = narrow,
               .factors = mixture.factors,
               .bias = bias_of(router),
               .experts = mixture.experts,
               .shares = mixture.shares},
-             view(*router.parts.front()), spec);
+             parts.front(), call.spec);
   return narrow;
 }
 
-void Products::mix_grouped(const Target& to, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
-                           const Mixture& mixture, int group) {
-  in = route_grouped(in, spec, weights, mixture);
+NormedRows Products::mix_grouped(const MixCall& call) {
+  const Mixture& mixture = call.mixture;
+  const Linear &gate_up = call.weights.gate_up, &down = call.weights.down;
+  const int group = expert_group(problem_of(call));
+  const Matrix in = route_grouped(call);
   Matrix hidden = mixture.hidden;
   hidden.dtype = in.dtype;
-  sort_choices(queue_, mixture.sorted, mixture.chosen(spec), spec.experts, {.rows = group});
+  sort_choices(queue_, mixture.sorted, call.chosen(), call.spec.experts, {.rows = group});
   GroupedProduct product = {.out = hidden,
                             .in = in,
                             .factors = in.dtype == DType::f16 ? mixture.factors : nullptr,
-                            .bias = bias_of(weights.gate_up),
-                            .bias_stride = weights.gate_up.bias.cols,
+                            .bias = bias_of(gate_up),
+                            .bias_stride = gate_up.bias.cols,
                             .sorted = &mixture.sorted,
-                            .groups = max_tiles(mixture.choices, spec.experts, group),
+                            .groups = max_tiles(mixture.choices, call.spec.experts, group),
                             .group = group,
                             .gathers = true};
-  grouped_gated(queue_, views(weights.gate_up), product, spec.activation);
+  grouped_gated(queue_, call.gate_up, product, call.spec.activation);
   product.out = mixture.mixed;
   product.in = hidden;
   product.factors = nullptr;
-  product.bias = bias_of(weights.down);
-  product.bias_stride = weights.down.bias.cols;
+  product.bias = bias_of(down);
+  product.bias_stride = down.bias.cols;
   product.gathers = false;
-  grouped_plain(queue_, views(weights.down).front(), product);
-  finish(to, spec, mixture, mixture.sorted.places);
+  grouped_plain(queue_, call.down.front(), product);
+  return finish(call, mixture.sorted.places);
 }
 
-void Products::mix_coded(const Target& to, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
-                         const Mixture& mixture) {
-  route_tokens(in, spec, weights.router, mixture);
-  sort_choices(queue_, mixture.sorted, mixture.chosen(spec), spec.experts,
+NormedRows Products::mix_coded(const MixCall& call) {
+  const Mixture& mixture = call.mixture;
+  const Linear &gate_up = call.weights.gate_up, &down = call.weights.down;
+  route_tokens(call);
+  sort_choices(queue_, mixture.sorted, call.chosen(), call.spec.experts,
                {.rows = coded_rows, .by_size = true});
-  arrange_choices(queue_, mixture.arranged, in, mixture.sorted, spec.active);
+  arrange_choices(queue_, mixture.arranged, call.in(), mixture.sorted, call.spec.active);
   CodedProduct product = {.out = mixture.hidden,
                           .in = mixture.arranged,
-                          .bias = bias_of(weights.gate_up),
-                          .bias_stride = weights.gate_up.bias.cols,
+                          .bias = bias_of(gate_up),
+                          .bias_stride = gate_up.bias.cols,
                           .sorted = &mixture.sorted,
-                          .tiles = max_tiles(mixture.choices, spec.experts, coded_rows)};
-  coded_gated(queue_, views(weights.gate_up), product, spec.activation);
+                          .tiles = max_tiles(mixture.choices, call.spec.experts, coded_rows)};
+  coded_gated(queue_, call.gate_up, product, call.spec.activation);
   product.out = mixture.mixed;
   product.in = mixture.hidden;
-  product.bias = bias_of(weights.down);
-  product.bias_stride = weights.down.bias.cols;
-  coded_plain(queue_, views(weights.down).front(), product);
-  finish(to, spec, mixture, mixture.sorted.places);
+  product.bias = bias_of(down);
+  product.bias_stride = down.bias.cols;
+  coded_plain(queue_, call.down.front(), product);
+  return finish(call, mixture.sorted.places);
 }
 
 // Calls use(weight, first expert) with bf16 in tiles. Other formats are decoded in slabs, as many experts at
-// once as the workspace holds; those that nobody chose are left out.
+// once as the workspace holds; experts that no token chose are left out.
 void Products::with_decoded(const WeightView& weight, const Mixture& mixture,
                             const std::function<void(const WeightView&, std::int32_t)>& use) {
   if (is_decoded(weight)) return use(weight, 0);
@@ -296,17 +300,9 @@ void Products::with_decoded(const WeightView& weight, const Mixture& mixture,
   }
 }
 
-GemmCall Products::sorted_call(Matrix out, Matrix in, const Linear& weights, const Mixture& mixture) {
-  return {.out = out,
-          .in = in,
-          .bias = bias_of(weights),
-          .bias_stride = weights.bias.cols,
-          .sorted = &mixture.sorted,
-          .tiles = mixture.tiles};
-}
-
-void Products::multiply_sorted(GemmCall call, const Linear& weights, const Mixture& mixture) {
-  for (const WeightView& weight : views(weights)) {
+void Products::multiply_sorted(Gemm* gemm, GemmCall call, std::span<const WeightView> parts,
+                               const Mixture& mixture) {
+  for (const WeightView& weight : parts) {
     call.rows = weight.rows;
     call.cols = weight.cols;
     with_decoded(weight, mixture, [&](const WeightView& slab, std::int32_t first) {
@@ -319,60 +315,64 @@ void Products::multiply_sorted(GemmCall call, const Linear& weights, const Mixtu
   }
 }
 
-// hidden = act(gate, up) for every choice: in one product where there is such a kernel.
-void Products::activate_sorted(Matrix in, const MoeMlp& spec, const Linear& gate_up, const Mixture& mixture) {
-  const std::vector<WeightView> parts = views(gate_up);
-  std::vector<WeightView> decoded;
-  std::ranges::transform(parts, std::back_inserter(decoded), decoded_view);
-  const bool at_once = parts.size() == 1 || std::ranges::all_of(parts, is_decoded);
-  GemmCall call = sorted_call(mixture.hidden, in, gate_up, mixture);
-  call.gathers = true;
-  if (!at_once || !gemm_takes_gated(queue_, decoded, spec.hidden, spec.activation)) {
-    call.out = mixture.wide;
-    multiply_sorted(call, gate_up, mixture);
-    activate(queue_, mixture.hidden, mixture.wide, spec.activation);
-  } else if (parts.size() == 2) {
-    call.experts = spec.experts;
-    gemm_gated(queue_, parts, call, spec.activation);
-  } else {
-    with_decoded(parts.front(), mixture, [&](const WeightView& slab, std::int32_t first) {
-      call.first_expert = first;
-      call.experts = slab.count;
-      gemm_gated(queue_, std::span(&slab, 1), call, spec.activation);
-    });
+// hidden = act(gate, up) for every choice, in one product.
+void Products::activate_sorted(Matrix in, const MixCall& call) {
+  const Mixture& mixture = call.mixture;
+  GemmCall what = sorted_call(mixture.hidden, in, call.weights.gate_up, mixture.sorted, mixture.tiles);
+  what.gathers = true;
+  if (call.gate_up.size() == 2) {  // both are bf16
+    what.experts = call.spec.experts;
+    return gemm_hopper_gated(queue_, call.gate_up, what, call.spec.activation);
   }
+  with_decoded(call.gate_up.front(), mixture, [&](const WeightView& slab, std::int32_t first) {
+    what.first_expert = first;
+    what.experts = slab.count;
+    gemm_hopper_gated(queue_, {&slab, 1}, what, call.spec.activation);
+  });
 }
 
-void Products::mix_sorted(const Target& to, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
-                          const Mixture& mixture) {
+NormedRows Products::mix_sorted(const MixCall& call, Gemm* gemm, bool gated) {
+  const Mixture& mixture = call.mixture;
+  route_tokens(call);
+  Matrix in = call.in();
   if (in.dtype != mixture.input.dtype) {
     convert(queue_, mixture.input, in);
     in = mixture.input;
   }
-  sort_choices(queue_, mixture.sorted, mixture.chosen(spec), spec.experts, {.rows = gemm_rows});
-  activate_sorted(in, spec, weights.gate_up, mixture);
-  multiply_sorted(sorted_call(mixture.mixed, mixture.hidden, weights.down, mixture), weights.down, mixture);
-  finish(to, spec, mixture, mixture.sorted.places);
+  sort_choices(queue_, mixture.sorted, call.chosen(), call.spec.experts, {.rows = gemm_rows});
+  if (gated) {
+    activate_sorted(in, call);
+  } else {
+    GemmCall up = sorted_call(mixture.wide, in, call.weights.gate_up, mixture.sorted, mixture.tiles);
+    up.gathers = true;
+    multiply_sorted(gemm, up, call.gate_up, mixture);
+    activate(queue_, mixture.hidden, mixture.wide, call.spec.activation);
+  }
+  const GemmCall down =
+      sorted_call(mixture.mixed, mixture.hidden, call.weights.down, mixture.sorted, mixture.tiles);
+  multiply_sorted(gemm, down, call.down, mixture);
+  return finish(call, mixture.sorted.places);
 }
 
-void Products::mix_plainly(const Target& to, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
-                           const Mixture& mixture) {
-  const auto multiply = [&](Matrix out, Matrix from, const Linear& linear_weights, int in_divisor) {
+NormedRows Products::mix_generic(const MixCall& call) {
+  const Mixture& mixture = call.mixture;
+  route_tokens(call);
+  const auto multiply = [&](Matrix out, Matrix from, const Linear& weights, int in_divisor) {
     Product product = {.out = out,
                        .in = from,
-                       .bias = bias_of(linear_weights),
-                       .bias_stride = linear_weights.bias.cols,
+                       .bias = bias_of(weights),
+                       .bias_stride = weights.bias.cols,
                        .experts = mixture.experts,
                        .in_divisor = in_divisor};
-    for (const WeightView& weight : views(linear_weights)) {
+    for (const WeightView& weight : views(weights)) {
       linear_generic(queue_, weight, product);
       product.column += weight.rows;
     }
   };
-  multiply(mixture.wide, in, weights.gate_up, spec.active);
-  activate(queue_, mixture.hidden, mixture.wide, spec.activation);
-  multiply(mixture.mixed, mixture.hidden, weights.down, 1);
-  finish(to, spec, mixture, nullptr);
+  multiply(mixture.wide, call.in(), call.weights.gate_up, call.spec.active);
+  activate(queue_, mixture.hidden, mixture.wide, call.spec.activation);
+  multiply(mixture.mixed, mixture.hidden, call.weights.down, 1);
+  return finish(call, nullptr);
 }
 
 }  // namespace inferno::cuda

@@ -13,9 +13,9 @@ namespace {
 
 // Larger pieces are no faster, and smaller ones spend their time in calls.
 constexpr std::size_t piece_bytes = std::size_t{4} << 20;
-// Beyond these the readers only share the memory's bandwidth.
+// More readers only share the memory's bandwidth.
 constexpr int max_threads = 16;
-// Besides one for each reader: on their way to the device, or waiting for it.
+// Besides one for each reader: in flight to the device, or waiting for it.
 constexpr int slots_under_way = 4;
 
 int reader_count(int wanted) {
@@ -54,7 +54,7 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-// Everything is queued on one stream: a piece's copy, then what puts its rows in place.
+// Everything is queued on one stream: the copy of a piece, then the kernel that puts its rows in place.
 class CudaRing final : public RingDevice {
  public:
   CudaRing(const Queue& queue, DeviceMemory& memory, std::span<Weight> to, std::span<const WeightSource> from,
@@ -67,7 +67,7 @@ class CudaRing final : public RingDevice {
         room_(memory.allocate(slot_bytes, "packing")),
         flags_(memory.allocate(to.size() * sizeof(std::int32_t), "packing")),
         sent_(static_cast<std::size_t>(slots)) {}
-  // Nothing may still read the memory that goes away here.
+  // Copies and kernels may still use the memory that is freed here.
   ~CudaRing() override { cudaStreamSynchronize(queue_.stream); }
 
   int slots() const override { return static_cast<int>(sent_.size()); }
@@ -112,7 +112,7 @@ class CudaRing final : public RingDevice {
   std::span<const WeightSource> from_;
   std::size_t slot_bytes_;
   Pinned pinned_;
-  Buffer room_;   // a piece whose rows are not in place yet; kernels and copies take turns with it
+  Buffer room_;   // a piece whose rows are not in place yet; kernels and copies use it in turn
   Buffer flags_;  // i32 for each weight
   std::vector<Event> sent_;
 };

@@ -64,8 +64,8 @@ Staging::~Staging() {
   }
 }
 
-// A slot whose last copy has been made, with room for so many bytes. Several smaller uploads
-// may be under way, so there are more slots than two; only those that carried weights are large.
+// A slot whose last copy is complete, with room for so many bytes. Several small uploads may be in flight, so
+// there are more than two slots; only the first two, which carry weights, are large.
 Staging::Slot& Staging::next(std::size_t bytes) {
   const std::size_t turn = bytes > (std::size_t{64} << 10) ? 2 : std::size(slots_) - 2;
   Slot& slot = slots_[turn == 2 ? at_++ % 2 : 2 + at_++ % turn];

@@ -20,7 +20,7 @@ class DeviceMemory {
  public:
   explicit DeviceMemory(cudaStream_t stream) : stream_(stream), ledger_(std::make_shared<Ledger>()) {}
 
-  // Zeroed. Error{device} with what is already taken, and for what, when there is not enough.
+  // Zeroed. If there is not enough, Error{device} lists what is allocated, by purpose.
   Buffer allocate(std::size_t bytes, std::string_view purpose);
 
  private:
@@ -28,16 +28,15 @@ class DeviceMemory {
   [[noreturn]] void refuse(std::size_t bytes, std::string_view purpose) const;
 
   cudaStream_t stream_;
-  std::shared_ptr<Ledger> ledger_;  // also held by every buffer, which takes itself off
+  std::shared_ptr<Ledger> ledger_;  // also held by every buffer, which subtracts itself
 };
 
-// A buffer that only grows: what operations need beside their arguments. Sized while loading.
+// A buffer that only grows, for what operations need beside their arguments. Sized while loading.
 class Workspace {
  public:
   Workspace(DeviceMemory& memory, std::string purpose) : memory_(memory), purpose_(std::move(purpose)) {}
 
-  // At least so many bytes; what it held before is lost when it grows. Not to be called while a graph is
-  // recorded unless it is large enough already.
+  // Grows to at least so many bytes, losing its contents. Must not grow while a graph is recorded.
   std::byte* at_least(std::size_t bytes);
   std::size_t size() const { return buffer_.size(); }
 
@@ -47,7 +46,7 @@ class Workspace {
   Buffer buffer_;
 };
 
-// Hands out parts of a workspace, each aligned to 256 bytes. A first pass with no memory measures.
+// Hands out parts of a workspace, each aligned to 256 bytes. A first pass without memory measures the size.
 class Parts {
  public:
   explicit Parts(std::byte* start) : start_(start) {}
@@ -69,7 +68,7 @@ class Parts {
   std::size_t used_ = 0;
 };
 
-// Pinned buffers in turn: while one is copied to the device the next is filled.
+// Pinned buffers, used in turn: while one is copied to the device, the next is filled.
 class Staging {
  public:
   explicit Staging(cudaStream_t stream) : stream_(stream) {}
@@ -96,10 +95,10 @@ class Staging {
   std::size_t at_ = 0;
 };
 
-// Host memory that kernels write to over the bus: a few results get there sooner than a copy begins.
+// Host memory that kernels write to over the bus: a few results arrive sooner than a copy would start.
 Buffer host_memory(cudaStream_t stream, std::size_t bytes);
 
-// Points of a stream that can be waited for, the latest ones.
+// The latest points of a stream that the host can wait for.
 class Marks {
  public:
   explicit Marks(cudaStream_t stream) : stream_(stream) {}

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "backend/cuda/check.h"
-#include "backend/cuda/device/tiles.cuh"
 #include "base/error.h"
 
 namespace inferno::cuda {
@@ -13,37 +12,11 @@ namespace {
 
 constexpr std::size_t max_expanded = std::size_t{512} << 20;
 
-// Q6_K's parts are also as many bytes as its blocks; split, every row begins where 16 can be read.
 std::int64_t stored_row(WeightFormat format, std::int32_t cols) {
   return static_cast<std::int64_t>(bytes_for(format, static_cast<std::size_t>(cols)));
 }
 
 }  // namespace
-
-Layout fast_layout(WeightFormat format) {
-  if (tiles::chunk_of(format).cols > 0) return Layout::tiled;
-  return format == WeightFormat::q6_k ? Layout::split : Layout::stored;
-}
-
-WeightView view(const Weight& weight) {
-  WeightView out = {.data = weight.memory.data(),
-                    .format = weight.format,
-                    .layout = static_cast<Layout>(weight.layout),
-                    .count = weight.count,
-                    .rows = weight.rows,
-                    .cols = weight.cols,
-                    .rows_between = weight.rows};
-  if (out.layout == Layout::tiled) {
-    out.tile_bytes = tiles::tile_bytes(out.format, out.cols);
-    out.rows_between = static_cast<std::int32_t>(tiles::padded_rows(out.rows));
-    out.bytes_between = out.rows_between / tiles::tile_rows * out.tile_bytes;
-    return out;
-  }
-  out.row_bytes = stored_row(out.format, out.cols);
-  if (out.layout == Layout::split) out.row_bytes = (out.row_bytes + 15) / 16 * 16;
-  out.bytes_between = out.rows * out.row_bytes;
-  return out;
-}
 
 Packer::Packer(const Queue& queue, DeviceMemory& memory, Staging& staging, bool rearranges)
     : queue_(queue), memory_(memory), staging_(staging), rearranges_(rearranges) {}

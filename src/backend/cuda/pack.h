@@ -9,11 +9,13 @@ namespace inferno::cuda {
 
 class Packer {
  public:
-  // `rearranges`: to fast_layout(); otherwise every weight stays as stored.
+  // `rearranges`: to FormatTraits::layout; otherwise every weight stays as stored.
   Packer(const Queue& queue, DeviceMemory& memory, Staging& staging, bool rearranges);
 
   Weight pack(const HostWeight& source);
-  Layout layout_for(WeightFormat format) const { return rearranges_ ? fast_layout(format) : Layout::stored; }
+  Layout layout_for(WeightFormat format) const {
+    return rearranges_ ? traits_of(format).layout : Layout::stored;
+  }
   // Memory for a weight whose shape is known, zeroed.
   void allocate(Weight& weight, Layout layout);
   // Bytes that hold the largest weight so far, or a useful part of it, decoded to bf16.

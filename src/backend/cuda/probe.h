@@ -1,4 +1,4 @@
-// Which NVIDIA GPUs there are and, where none can be used, exactly why. Asks the driver library that is found
+// Which NVIDIA GPUs there are and, if none can be used, exactly why. Asks the driver library that is found
 // at run time, so it needs no CUDA at build time and belongs to every build.
 #pragma once
 
@@ -18,7 +18,7 @@ struct GpuDevice {
   std::string name = {};
   int major = 0, minor = 0;  // compute capability
   std::uint64_t total_bytes = 0;
-  // Known only where the management library (NVML) is installed and willing.
+  // Known only if the management library (NVML) is installed and answers.
   std::optional<std::uint64_t> free_bytes = {};
   std::optional<std::uint64_t> memory_errors = {};  // uncorrected ECC errors since the driver was loaded
   bool is_slice = false;                            // a MIG instance: part of a GPU

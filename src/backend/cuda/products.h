@@ -1,10 +1,13 @@
-// Matrix products and mixtures of experts: which kernel takes which shape, and the memory between kernels.
+// Matrix products and mixtures of experts: runs the kernels that the tables of dispatch/ choose, and owns the
+// memory between kernels.
 #pragma once
 
 #include <functional>
-#include <string>
+#include <span>
+#include <vector>
 
 #include "backend/backend.h"
+#include "backend/cuda/dispatch/dispatch.h"
 #include "backend/cuda/kernels/elementwise/elementwise.h"
 #include "backend/cuda/kernels/experts/experts.h"
 #include "backend/cuda/kernels/linear/linear.h"
@@ -38,43 +41,40 @@ class Products {
   void reserve_experts(const MoeMlp& spec, int width, std::int64_t tokens);
 
  private:
+  using Gemm = void(const Queue&, const GemmCall&);
+  struct LinearCall;
+  struct ActivatedCall;
   struct Mixture;  // the memory of one mix_experts
-  // Where a mixture goes: `out`, or the residual stream and the norm behind it, and `out` is free to use.
-  struct Target {
-    Matrix out;
-    const AfterBranch* then = nullptr;
-  };
+  struct MixCall;
+
+  void run(LinearKernel kernel, const LinearCall& call);
+  void run(ActivatedKernel kernel, const ActivatedCall& call);
+  NormedRows run(ExpertsKernel kernel, const MixCall& call);
+
+  void multiply(Gemm* gemm, const LinearCall& call);
+  void multiply_expanded(Gemm* gemm, const LinearCall& call);
+
   Mixture divide(Parts& parts, const MoeMlp& spec, int width, std::int64_t tokens) const;
-  void multiply_expanded(std::span<const WeightView> parts, const Product& product);
-  void mix(Matrix in, const MoeMlp& spec, const MoeWeights& weights, const Mixture& mixture,
-           const Target& to);
-  void finish(const Target& to, const MoeMlp& spec, const Mixture& mixture, const std::int32_t* places);
-  void mix_few(const Target& to, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
-               const Mixture& mixture);
-  int group_for(const MoeMlp& spec, const MoeWeights& weights, const Mixture& mixture) const;
-  void route_tokens(Matrix in, const MoeMlp& spec, const Linear& router, const Mixture& mixture);
-  Matrix route_grouped(Matrix in, const MoeMlp& spec, const MoeWeights& weights, const Mixture& mixture);
-  void mix_grouped(const Target& to, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
-                   const Mixture& mixture, int group);
-  void mix_coded(const Target& to, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
-                 const Mixture& mixture);
-  void mix_sorted(const Target& to, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
-                  const Mixture& mixture);
-  void mix_plainly(const Target& to, Matrix in, const MoeMlp& spec, const MoeWeights& weights,
-                   const Mixture& mixture);
-  static GemmCall sorted_call(Matrix out, Matrix in, const Linear& weights, const Mixture& mixture);
+  NormedRows mix(const NormedRows& in, Matrix out, const AfterBranch* then, const MoeMlp& spec,
+                 const MoeWeights& weights);
+  ExpertsProblem problem_of(const MixCall& call) const;
+  NormedRows finish(const MixCall& call, const std::int32_t* places);
+  void route_tokens(const MixCall& call);
+  Matrix route_grouped(const MixCall& call);
+  NormedRows mix_gemv(const MixCall& call);
+  NormedRows mix_grouped(const MixCall& call);
+  NormedRows mix_coded(const MixCall& call);
+  NormedRows mix_sorted(const MixCall& call, Gemm* gemm, bool gated);
+  NormedRows mix_generic(const MixCall& call);
   void with_decoded(const WeightView& weight, const Mixture& mixture,
                     const std::function<void(const WeightView&, std::int32_t)>& use);
-  void multiply_sorted(GemmCall call, const Linear& weights, const Mixture& mixture);
-  void activate_sorted(Matrix in, const MoeMlp& spec, const Linear& gate_up, const Mixture& mixture);
+  void multiply_sorted(Gemm* gemm, GemmCall call, std::span<const WeightView> parts, const Mixture& mixture);
+  void activate_sorted(Matrix in, const MixCall& call);
 
   const Queue& queue_;
   DType activations_;
   Workspace expanded_, between_;
   SingleToken single_;
 };
-
-// The kernel's name: what doctor and bench print.
-std::string product_name(const Queue& queue, WeightFormat format, int tokens, DType activations);
 
 }  // namespace inferno::cuda

@@ -63,7 +63,8 @@ std::optional<std::string> self_check(int device) {
         const double distance = distance_of(*backend, format, tokens);
         if (!(distance <= tolerance)) {
           return fmt::format("{} for {} token{}: the result is off by {:.2g}",
-                             backend->kernel_for(format, tokens), tokens, tokens == 1 ? "" : "s", distance);
+                             backend->kernel_for({format, 1, rows, cols}, tokens), tokens,
+                             tokens == 1 ? "" : "s", distance);
         }
       }
     }

@@ -1,4 +1,4 @@
-// Whether a device computes: one small product with each kind of kernel, compared with the CPU's arithmetic.
+// Whether a device computes correctly: one small product with each kind of kernel, compared with the CPU.
 #pragma once
 
 #include <optional>

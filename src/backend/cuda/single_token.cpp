@@ -1,15 +1,8 @@
 #include "backend/cuda/single_token.h"
 
-#include <array>
-
-#include "backend/cuda/device/tiles.cuh"
+#include <vector>
 
 namespace inferno::cuda {
-namespace {
-
-constexpr int max_blocks = 1024;
-
-}  // namespace
 
 void SingleToken::reserve() {
   has_logits_ = false;
@@ -19,7 +12,7 @@ void SingleToken::reserve() {
 SingleToken::Room SingleToken::room() {
   const auto divide = [](Parts& parts) {
     Room out = {};
-    out.squares = parts.take<float>(max_blocks);
+    out.squares = parts.take<float>(stream_max_blocks);
     out.router_sums = parts.take<std::int64_t>(stream_max_experts);
     out.shares = parts.take<float>(stream_max_active);
     out.chosen = parts.take<std::int32_t>(stream_max_active);
@@ -29,10 +22,6 @@ SingleToken::Room SingleToken::room() {
   divide(measure);
   Parts parts(room_.at_least(measure.used()));
   return divide(parts);
-}
-
-bool SingleToken::takes(Matrix in, const WeightView& weight) const {
-  return in.rows == 1 && in.dtype == DType::bf16 && has_stream(queue_, weight, 1);
 }
 
 Matrix SingleToken::finish(const NormedRows& in) {
@@ -46,12 +35,6 @@ void SingleToken::drop_logits() {
   has_logits_ = false;
 }
 
-bool SingleToken::can_add(const AfterBranch& then, const Linear& weights, int vectors) const {
-  return then.out.rows == 1 && then.norm->kind == NormKind::rms && !then.norm->bias &&
-         weights.parts.size() == 1 && has_stream(queue_, view(*weights.parts.front()), vectors) &&
-         stream_blocks(queue_, then.out.cols) <= max_blocks;
-}
-
 AddTo SingleToken::add_to(const AfterBranch& then) {
   const Room own = room();
   drop_logits();
@@ -60,7 +43,7 @@ AddTo SingleToken::add_to(const AfterBranch& then) {
                .scale = then.scale,
                .squares = own.squares};
   const bool routes = then.router != nullptr && then.router->parts.size() == 1;
-  if (routes && stream_takes_router(queue_, *then.router->parts.front())) {
+  if (routes && can_stream_router(queue_, view(*then.router->parts.front()))) {
     add.router = then.router->parts.front();
     add.router_sums = own.router_sums;
     add.undecided = own.chosen;
@@ -77,26 +60,15 @@ NormedRows SingleToken::delayed(const AfterBranch& then, const Weight* router) {
   return {then.out, norm, router};
 }
 
-std::optional<NormedRows> SingleToken::linear_add_norm(const AfterBranch& then, Matrix in,
-                                                       const Linear& weights) {
-  if (in.dtype != DType::bf16 || !can_add(then, weights, 1)) return std::nullopt;
+NormedRows SingleToken::linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights) {
   const AddTo add = add_to(then);
   stream_add(queue_, view(*weights.parts.front()), then.out, {in, {}}, bias_of(weights), add);
   return delayed(then, add.router);
 }
 
-std::optional<NormedRows> SingleToken::mix_experts_add_norm(const AfterBranch& then, const NormedRows& in,
-                                                            Matrix hidden, const MoeMlp& spec,
-                                                            const MoeWeights& weights) {
-  const std::size_t count = weights.gate_up.parts.size();
-  if (in.router() == nullptr || in.router() != weights.router.parts.front()) return std::nullopt;
-  if (!spec.activation.gated || count > 2 || spec.active > stream_max_active) return std::nullopt;
-  std::array<WeightView, 2> up = {view(*weights.gate_up.parts.front()), view(*weights.gate_up.parts.back())};
-  const bool fits = same_kind(up[0], up[1]) && has_stream(queue_, up[0], 1) &&
-                    up[0].rows * static_cast<int>(count) == 2 * spec.hidden &&
-                    (count == 2 || spec.hidden % tiles::tile_rows == 0) &&
-                    can_add(then, weights.down, spec.active);
-  if (!fits) return std::nullopt;
+NormedRows SingleToken::mix_experts_add_norm(const AfterBranch& then, const NormedRows& in, Matrix hidden,
+                                             const MoeMlp& spec, const MoeWeights& weights) {
+  const std::vector<WeightView> up = views(weights.gate_up);
   const Room own = room();
   const Routing routing = {
       .sums = own.router_sums,
@@ -107,8 +79,7 @@ std::optional<NormedRows> SingleToken::mix_experts_add_norm(const AfterBranch& t
       .chosen = own.chosen,
       .shares = own.shares,
       .hidden_scale = stream_hidden_scale(view(*weights.down.parts.front()), spec.activation)};
-  stream_experts(queue_, std::span(up).first(count), hidden, stream_input(in), weights.gate_up,
-                 spec.activation, routing);
+  stream_experts(queue_, up, hidden, stream_input(in), weights.gate_up, spec.activation, routing);
   has_logits_ = false;  // stream_combine makes the sums zero
   AfterBranch last = then;
   last.router = nullptr;  // logits would be added while stream_combine makes the sums zero

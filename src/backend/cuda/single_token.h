@@ -1,10 +1,8 @@
-// Steps of one token: which products stream their weights, and what one kernel leaves to the next.
+// Steps of one token whose products stream their weights, and what one kernel leaves to the next.
 // A norm needs the whole row before any of its elements is right. So the kernel that adds a branch to the
 // residual stream writes rows without the factor 1 / rms, and the kernel that reads them multiplies its own
-// sums by it. NormedRows carries that debt from the one operation to the other.
+// sums by it. NormedRows carries what is missing from the one operation to the other.
 #pragma once
-
-#include <optional>
 
 #include "backend/backend.h"
 #include "backend/cuda/kernels/linear/stream.h"
@@ -18,15 +16,13 @@ class SingleToken {
 
   // Allocates what the kernels leave for one another; to be called before graphs are recorded.
   void reserve();
-  // Whether weights of this kind stream for such an input.
-  bool takes(Matrix in, const WeightView& weight) const;
   // Multiplies the rows by the factor they lack, for kernels that cannot.
   Matrix finish(const NormedRows& in);
 
-  // Nothing, with nothing done, when these do not fit.
-  std::optional<NormedRows> linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights);
-  std::optional<NormedRows> mix_experts_add_norm(const AfterBranch& then, const NormedRows& in, Matrix hidden,
-                                                 const MoeMlp& spec, const MoeWeights& weights);
+  // For the problems that the tables' stream rows take.
+  NormedRows linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights);
+  NormedRows mix_experts_add_norm(const AfterBranch& then, const NormedRows& in, Matrix hidden,
+                                  const MoeMlp& spec, const MoeWeights& weights);
 
  private:
   struct Room {
@@ -35,7 +31,6 @@ class SingleToken {
     std::int32_t* chosen;
   };
   Room room();
-  bool can_add(const AfterBranch& then, const Linear& weights, int vectors) const;
   AddTo add_to(const AfterBranch& then);
   NormedRows delayed(const AfterBranch& then, const Weight* router);
   void drop_logits();

@@ -42,10 +42,6 @@ struct Gate {
   }
 };
 
-inline bool is_gate(const ActivationSpec& activation) {
-  return activation.gated &&
-         (activation.kind == Activation::silu || activation.kind == Activation::swiglu_clamped);
-}
 inline Gate gate_of(const ActivationSpec& activation) {
   if (activation.kind == Activation::silu) return {};
   return {.slope = 1.702f, .limit = activation.limit, .shift = 1.0f};

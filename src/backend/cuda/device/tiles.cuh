@@ -19,29 +19,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "tensor/format.h"
+#include "backend/cuda/dispatch/formats.h"
 
 namespace inferno::cuda::tiles {
-
-constexpr int tile_rows = 8;
-
-struct Chunk {
-  int cols = 0, bytes = 0;  // cols is 0 if the format has no tiles
-};
-__host__ __device__ constexpr Chunk chunk_of(WeightFormat format) {
-  if (format == WeightFormat::bf16 || format == WeightFormat::f16) return {64, 1024};
-  if (format == WeightFormat::q8_0) return {64, 544};
-  if (format == WeightFormat::mxfp4) return {64, 272};
-  if (format == WeightFormat::q4_k) return {256, 1152};
-  return {};
-}
-__host__ __device__ constexpr std::int64_t tile_bytes(WeightFormat format, int cols) {
-  const Chunk chunk = chunk_of(format);
-  return std::int64_t{(cols + chunk.cols - 1) / chunk.cols} * chunk.bytes;
-}
-__host__ __device__ constexpr std::int64_t padded_rows(std::int64_t rows) {
-  return (rows + tile_rows - 1) / tile_rows * tile_rows;
-}
 
 // Offsets within a chunk of eight columns of row g; `octet` is their index in the chunk.
 __host__ __device__ constexpr int run_16_bit(int g, int octet) {  // 16 bytes

@@ -11,24 +11,26 @@ namespace inferno::cuda {
 
 void rotate_and_store(const Queue& queue, Matrix qkv, Matrix rope_table, const AttentionCall& call);
 
-// A block for each row, group of heads and stretch of positions. The stretches' results meet in `partial`.
+// Attention of single rows: a block for each row, group of heads and stretch of positions. The results of
+// stretches are combined in `partial`.
 struct AttendScratch {
-  float* partial = nullptr;          // attend_partial_floats() of them
-  std::uint32_t* tickets = nullptr;  // one for each row and group, all zero before and after
+  float* partial = nullptr;          // [partial_floats]
+  std::uint32_t* tickets = nullptr;  // [ticket_count]: one for each row and group, zero before and after
   std::int64_t partial_floats = 0, ticket_count = 0;
 };
 constexpr int attend_max_splits = 32;
 void attend_rows(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall& call,
                  const AttendScratch& scratch);
-// One new token for each sequence, its rotation included: only what takes_decode() accepts. Where
-// Queue::max_cluster is 1 the stretches' results meet in `scratch`.
-// Blocks, on the current device, which must know clusters.
+// The largest cluster of attend_decode() that the current device, Hopper or later, can place.
 int max_decode_cluster(int multiprocessors, int shared_limit);
-bool takes_decode(const AttentionSpec& spec, Matrix rope_table, const StepInputs& step, DType cache);
+// One new token for each sequence, with its rotation. If Queue::max_cluster is 1, the results of the
+// stretches meet in `scratch`.
 void attend_decode(const Queue& queue, Matrix out, Matrix qkv, Matrix rope_table, const AttentionCall& call,
                    const AttendScratch& scratch);
-// Tiles of 64 queries with tensor cores; bf16 only, and only what takes_tiles() accepts.
-bool takes_tiles(const AttentionSpec& spec);
+// Tiles of queries for the tensor cores, bf16: on any device, and with warp groups for one sequence or for
+// several, of which those with few new tokens have small tiles.
 void attend_tiles(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall& call);
+void attend_hopper(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall& call);
+void attend_hopper_and_tiles(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall& call);
 
 }  // namespace inferno::cuda

@@ -257,12 +257,6 @@ int max_decode_cluster(int multiprocessors, int shared_limit) {
   return static_cast<int>(blocks);
 }
 
-bool takes_decode(const AttentionSpec& spec, Matrix rope_table, const StepInputs& step, DType cache) {
-  return cache == DType::bf16 && (spec.head_dim == 64 || spec.head_dim == 128) &&
-         step.tokens.rows == step.context_len.rows && rope_table.cols <= spec.head_dim &&
-         std::has_single_bit(static_cast<unsigned>(step.block_size));
-}
-
 void attend_decode(const Queue& queue, Matrix out, Matrix qkv, Matrix rope_table, const AttentionCall& call,
                    const AttendScratch& scratch) {
   const AttentionSpec& spec = call.spec;

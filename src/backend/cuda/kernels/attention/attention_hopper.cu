@@ -265,7 +265,7 @@ void start(const Queue& queue, const TilesCall& call, int rows) {
 
 }  // namespace
 
-void attend_hopper(const Queue& queue, const TilesCall& call, int rows) {
+void start_hopper(const Queue& queue, const TilesCall& call, int rows) {
   if (call.head_dim <= 64) return start<64>(queue, call, rows);
   start<128>(queue, call, rows);
 }

@@ -59,7 +59,7 @@ __device__ inline uint4 query_run(const TilesCall& call, const Queries& queries,
                     pack_bf16x2(q[6], q[7]));
 }
 
-// attention_hopper.cu: what attend_tiles() runs on devices with wgmma. `rows`: of all sequences.
-void attend_hopper(const Queue& queue, const TilesCall& call, int rows);
+// attention_hopper.cu: attention with wgmma. `rows`: of all sequences.
+void start_hopper(const Queue& queue, const TilesCall& call, int rows);
 
 }  // namespace inferno::cuda

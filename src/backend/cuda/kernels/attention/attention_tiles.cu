@@ -215,39 +215,45 @@ void start(const Queue& queue, const TilesCall& call, unsigned tiles) {
          attend_tiles_kernel<Dims>, call);
 }
 
-}  // namespace
-
-bool takes_tiles(const AttentionSpec& spec) {
-  return spec.head_dim % 8 == 0 && spec.head_dim <= 128;
+void start_tiles(const Queue& queue, const TilesCall& call, int tiles) {
+  if (call.head_dim <= 64) return start<64>(queue, call, static_cast<unsigned>(tiles));
+  start<128>(queue, call, static_cast<unsigned>(tiles));
 }
 
-void attend_tiles(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall& call) {
+TilesCall call_of(Matrix out, Matrix qkv, const AttentionCall& call) {
   const AttentionSpec& spec = call.spec;
-  TilesCall what = {.map = cache_map(call),
-                    .qkv = elements_of(qkv),
-                    .keys = call.cache.keys.data,
-                    .values = call.cache.values.data,
-                    .out = out.data,
-                    .sinks = spec.sinks ? floats_of(call.weights.sinks) : nullptr,
-                    .heads = spec.heads,
-                    .kv_heads = spec.kv_heads,
-                    .head_dim = spec.head_dim,
-                    .qkv_cols = qkv.cols,
-                    .scale = spec.scale,
-                    .min_rows = 1,
-                    .max_rows = std::numeric_limits<int>::max()};
-  const int sequences = call.step.context_len.rows;
-  auto tiles = static_cast<unsigned>(out.rows / tile + sequences);
-  if (queue.warp_groups) {
-    if (sequences > 1) what.min_rows = few_rows + 1;
-    attend_hopper(queue, what, out.rows);
-    if (sequences == 1) return;
-    what.min_rows = 1;
-    what.max_rows = few_rows;
-    tiles = static_cast<unsigned>(sequences);
-  }
-  if (spec.head_dim <= 64) return start<64>(queue, what, tiles);
-  start<128>(queue, what, tiles);
+  return {.map = cache_map(call),
+          .qkv = elements_of(qkv),
+          .keys = call.cache.keys.data,
+          .values = call.cache.values.data,
+          .out = out.data,
+          .sinks = spec.sinks ? floats_of(call.weights.sinks) : nullptr,
+          .heads = spec.heads,
+          .kv_heads = spec.kv_heads,
+          .head_dim = spec.head_dim,
+          .qkv_cols = qkv.cols,
+          .scale = spec.scale,
+          .min_rows = 1,
+          .max_rows = std::numeric_limits<int>::max()};
+}
+
+}  // namespace
+
+void attend_tiles(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall& call) {
+  start_tiles(queue, call_of(out, qkv, call), out.rows / tile + call.step.context_len.rows);
+}
+
+void attend_hopper(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall& call) {
+  start_hopper(queue, call_of(out, qkv, call), out.rows);
+}
+
+void attend_hopper_and_tiles(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall& call) {
+  TilesCall large = call_of(out, qkv, call);
+  large.min_rows = few_rows + 1;
+  start_hopper(queue, large, out.rows);
+  TilesCall small = call_of(out, qkv, call);
+  small.max_rows = few_rows;
+  start_tiles(queue, small, call.step.context_len.rows);
 }
 
 }  // namespace inferno::cuda

@@ -6,6 +6,7 @@
 
 namespace inferno::cuda {
 
+// The experts of each token, in order of tokens.
 struct Chosen {
   const std::int32_t* experts = nullptr;  // [choices]
   const float* shares = nullptr;
@@ -16,14 +17,14 @@ struct Chosen {
 struct Sorted {
   std::int32_t* counts = nullptr;       // [experts]
   std::int32_t* starts = nullptr;       // [experts]
-  std::int32_t* places = nullptr;       // [choices]: where each choice stands
-  std::int32_t* tokens = nullptr;       // [choices]: by place
-  std::int32_t* tile_expert = nullptr;  // [tiles]; -1 behind the last
-  std::int32_t* tile_first = nullptr;   // [tiles]: the place it begins at
-  std::int32_t* tile_rows = nullptr;    // [tiles]: how many places it has; 0 behind the last
+  std::int32_t* places = nullptr;       // [choices]: the row of each choice in sorted order
+  std::int32_t* tokens = nullptr;       // [choices]: the token of each place
+  std::int32_t* tile_expert = nullptr;  // [tiles]; -1 after the last tile
+  std::int32_t* tile_first = nullptr;   // [tiles]: the tile's first place
+  std::int32_t* tile_rows = nullptr;    // [tiles]: the tile's number of places; 0 after the last
 };
 
-// How many tiles of `rows` there can be, however choices fall.
+// The largest possible number of tiles of `rows` places.
 constexpr int max_tiles(std::int64_t choices, int experts, int rows) {
   return static_cast<int>(std::min<std::int64_t>(choices, choices / rows + experts));
 }

@@ -204,23 +204,7 @@ void start(const Queue& queue, const WeightView& weight, const std::byte* up, in
          kernel, arguments);
 }
 
-bool is_coded(const WeightView& weight) {
-  return weight.format == Codec::format && weight.layout == Layout::tiled && weight.cols % tile_k == 0;
-}
-
 }  // namespace
-
-bool coded_takes(const Queue& queue, std::span<const WeightView> gate_up, const WeightView& down, int hidden,
-                 const ActivationSpec& activation) {
-  if (!queue.warp_groups || shared_bytes > queue.shared_limit || !is_gate(activation)) return false;
-  if (!is_coded(down) || hidden % tile_k != 0 || down.cols != hidden) return false;
-  if (!std::ranges::all_of(gate_up, is_coded)) return false;
-  const WeightView& gate = gate_up.front();
-  if (gate_up.size() == 1) return gate.rows == 2 * hidden;
-  const WeightView& up = gate_up.back();
-  return gate_up.size() == 2 && gate.rows == hidden && up.rows == hidden && same_kind(gate, up) &&
-         gate.count == up.count && gate.rows_between == up.rows_between;
-}
 
 void arrange_choices(const Queue& queue, Matrix out, Matrix in, const Sorted& sorted, int active) {
   launch(queue, {.grid = dim3(static_cast<unsigned>(in.rows)), .threads = 384}, arrange_kernel, out.data,

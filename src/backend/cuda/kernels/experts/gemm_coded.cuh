@@ -27,6 +27,7 @@ constexpr int result_bytes = coded_rows * result_stride;
 constexpr int barriers = 2 * stages + 2;
 constexpr int shared_bytes = stages * (token_bytes + weight_bytes) + result_bytes + 8 * barriers;
 static_assert(tiles::chunk_of(Codec::format).cols == tile_k && batches == 4);
+static_assert(tile_k == coded_depth && shared_bytes == coded_shared_bytes);
 
 struct Arguments {
   CUtensorMap weight_map;  // [tiles of all experts, chunks, bytes of a chunk]

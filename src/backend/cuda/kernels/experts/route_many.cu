@@ -22,8 +22,8 @@ constexpr int block_tokens = 16, run = 8, step_cols = 32;        // a lane has a
 constexpr int batch_tiles = 4, batch_experts = 8 * batch_tiles;  // multiplied together
 constexpr int max_batches = 2;                                   // accumulated by a warp at once
 constexpr int sums_stride = batch_experts + 8;                   // padding against bank conflicts
-constexpr std::size_t max_logits_bytes = std::size_t{24} << 10;  // what the sums leave of 48 KB
-static_assert(sizeof(float) * warps * block_tokens * sums_stride + max_logits_bytes <= (46 << 10));
+static_assert(run == route_run && block_tokens * sizeof(float) == route_many_bytes(1));
+static_assert(sizeof(float) * warps * block_tokens * sums_stride + route_many_max_bytes <= (46 << 10));
 
 struct ManyCall {
   Elements in;  // [tokens, cols]
@@ -252,33 +252,16 @@ __global__ void __launch_bounds__(threads) route_many_kernel(const __grid_consta
   }
 }
 
-std::size_t logits_bytes(int experts) {
-  return sizeof(float) * block_tokens * static_cast<std::size_t>(experts);
-}
-
 template <WeightFormat Format>
 void start(const Queue& queue, const ManyCall& call) {
   const Shape shape = {.grid = dim3(blocks_for(call.tokens, block_tokens)),
                        .threads = threads,
-                       .shared = logits_bytes(call.count)};
+                       .shared = static_cast<std::size_t>(route_many_bytes(call.count))};
   if (call.count <= batch_experts) return launch(queue, shape, route_many_kernel<Format, 1>, call);
   launch(queue, shape, route_many_kernel<Format, max_batches>, call);
 }
 
 }  // namespace
-
-// Routers in other formats use linear() and route().
-bool route_takes_many(const WeightView& router, Matrix in) {
-  const bool known = router.layout == Layout::tiled
-                         ? router.format == WeightFormat::bf16 || router.format == WeightFormat::f16
-                         : router.layout == Layout::stored && router.format == WeightFormat::f32;
-  const auto is_aligned = [](const std::byte* data) {
-    return reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
-  };
-  return known && router.count == 1 && router.cols % run == 0 && is_aligned(router.data) &&
-         is_aligned(in.data) && (in.dtype == DType::f32 || in.dtype == DType::bf16) &&
-         logits_bytes(router.rows) <= max_logits_bytes;
-}
 
 void route_many(const Queue& queue, const RoutedRows& rows, const WeightView& router, const MoeMlp& spec) {
   const ManyCall call = {

@@ -19,6 +19,7 @@ constexpr int threads = 512, warps = threads / 32;
 constexpr int quarters = 4, experts_at_once = warps / quarters;  // of a block
 constexpr int run = 8, kept_runs = 4;                            // elements of a run; runs kept by each lane
 constexpr int max_cluster_blocks = 8;
+static_assert(run == route_run && (quarters + 1) * sizeof(float) == route_rows_bytes(1));
 
 struct RouteCall {
   Elements in;
@@ -213,16 +214,7 @@ unsigned cluster_blocks_for(const Queue& queue, int tokens) {
   return cluster_blocks;
 }
 
-std::size_t shared_bytes(int experts) {
-  return static_cast<std::size_t>(experts) * (quarters + 1) * sizeof(float);
-}
-
 }  // namespace
-
-bool route_takes_rows(const WeightView& router) {
-  constexpr std::size_t max_bytes = 46 << 10;
-  return router.cols % run == 0 && shared_bytes(router.rows) <= max_bytes;
-}
 
 void route_rows(const Queue& queue, const RoutedRows& rows, const WeightView& router, const MoeMlp& spec) {
   const RouteCall call = {.in = elements_of(rows.in),
@@ -238,7 +230,7 @@ void route_rows(const Queue& queue, const RoutedRows& rows, const WeightView& ro
   const unsigned cluster_blocks = cluster_blocks_for(queue, rows.in.rows);
   const Shape shape = {.grid = dim3(static_cast<unsigned>(rows.in.rows), cluster_blocks),
                        .threads = threads,
-                       .shared = shared_bytes(spec.experts),
+                       .shared = static_cast<std::size_t>(route_rows_bytes(spec.experts)),
                        .cluster = cluster_blocks};
   for_layout(router,
              [&]<class R>(const R& reader) { launch(queue, shape, route_rows_kernel<R>, reader, call); });

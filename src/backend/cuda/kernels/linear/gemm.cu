@@ -54,7 +54,7 @@ class Loader {
     const int thread = static_cast<int>(threadIdx.x);
     const int first_row = static_cast<int>(blockIdx.x) * tile_mn;
     const std::int64_t token_bytes = std::int64_t{call.cols} * 2;
-    const std::int64_t eight_rows = tiles::tile_bytes(WeightFormat::bf16, call.cols);
+    const std::int64_t eight_rows = tiles::tile_bytes({tile_k, chunk_bytes}, call.cols);
     const std::int64_t expert_tiles = tiles::padded_rows(call.rows) / tiles::tile_rows;
     const std::byte* weight = call.weight + (rows.expert - call.first_expert) * expert_tiles * eight_rows;
     chunk_ = thread % 8;
@@ -176,7 +176,6 @@ __global__ void __launch_bounds__(threads, 2) gemm_kernel(const __grid_constant_
 }  // namespace
 
 void gemm(const Queue& queue, const GemmCall& call) {
-  if (queue.warp_groups) return gemm_hopper(queue, call);
   if (!call.parts.empty()) {
     GemmCall one = call;
     one.parts = {};

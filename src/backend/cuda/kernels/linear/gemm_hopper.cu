@@ -192,20 +192,8 @@ void gemm_hopper(const Queue& queue, const GemmCall& call) {
   }
 }
 
-// Other activations would need too many registers in the epilogue.
-bool gemm_takes_gated(const Queue& queue, std::span<const WeightView> gate_up, int hidden,
-                      const ActivationSpec& activation) {
-  if (!queue.warp_groups || !is_gate(activation)) return false;
-  for (const WeightView& part : gate_up) {
-    if (part.format != WeightFormat::bf16 || part.layout != Layout::tiled || part.cols % 8 != 0) return false;
-  }
-  const WeightView &gate = gate_up.front(), &up = gate_up.back();
-  if (gate_up.size() == 1) return gate.rows == 2 * hidden && gate.can_begin_at(hidden);
-  return gate_up.size() == 2 && gate.rows == hidden && up.rows == hidden && gate.cols == up.cols;
-}
-
-void gemm_gated(const Queue& queue, std::span<const WeightView> gate_up, GemmCall call,
-                const ActivationSpec& activation) {
+void gemm_hopper_gated(const Queue& queue, std::span<const WeightView> gate_up, GemmCall call,
+                       const ActivationSpec& activation) {
   const WeightView& gate = gate_up.front();
   call.rows = call.out.cols;
   call.cols = gate.cols;

@@ -1,22 +1,10 @@
-// The launcher for each format, and the arguments that all of them share.
+// The arguments of gemv products, which the kernels of all formats share.
 #include "backend/cuda/kernels/linear/gemv.cuh"
+
+#include "backend/cuda/kernels/linear/format_kernels.h"
 
 namespace inferno::cuda {
 namespace {
-
-using Start = void (*)(const Queue&, const GemvCall&, GemvMode, int);
-
-Start start_of(const WeightView& weight) {
-  if (weight.layout != fast_layout(weight.format) || weight.cols % 8 != 0) return nullptr;
-  if (weight.format == WeightFormat::bf16) return gemv_bf16;
-  if (weight.format == WeightFormat::f16) return gemv_f16;
-  if (weight.format == WeightFormat::q8_0) return gemv_q8_0;
-  if (weight.format == WeightFormat::mxfp4) return gemv_mxfp4;
-  if (weight.format == WeightFormat::q4_k) return gemv_q4_k;
-  if (weight.format == WeightFormat::q5_k) return gemv_q5_k;
-  if (weight.format == WeightFormat::q6_k) return gemv_q6_k;
-  return nullptr;
-}
 
 GemvCall call_of(std::span<const WeightView> parts, const Product& product) {
   const WeightView& first = parts.front();
@@ -42,24 +30,8 @@ GemvCall call_of(std::span<const WeightView> parts, const Product& product) {
 
 }  // namespace
 
-bool has_gemv(const WeightView& weight) {
-  return start_of(weight) != nullptr;
-}
-
-bool gemv_takes_gated(std::span<const WeightView> gate_up, int hidden) {
-  const WeightView &gate = gate_up.front(), &up = gate_up.back();
-  const bool alike = gate.format == up.format && gate.layout == up.layout && gate.cols == up.cols;
-  if (!alike || !has_gemv(gate)) return false;
-  if (gate_up.size() == 1) return gate.rows == 2 * hidden && gate.can_begin_at(hidden);
-  return gate_up.size() == 2 && gate.rows == hidden && up.rows == hidden;
-}
-
-bool gemv_takes(const WeightView& down, int active) {
-  return has_gemv(down) && active <= gemv_max_active && active * staged_bytes(down.cols) <= gemv_max_shared;
-}
-
 void gemv(const Queue& queue, std::span<const WeightView> parts, const Product& product) {
-  start_of(parts.front())(queue, call_of(parts, product), GemvMode::plain, product.out.rows);
+  kernels_of(parts.front().format).gemv(queue, call_of(parts, product), GemvMode::plain, product.out.rows);
 }
 
 void gemv_gated(const Queue& queue, std::span<const WeightView> gate_up, const Product& product,
@@ -74,8 +46,8 @@ void gemv_gated(const Queue& queue, std::span<const WeightView> gate_up, const P
   call.active = chosen.active;
   call.in_divisor = chosen.active;
   call.activation = activation;
-  start_of(gate_up.front())(queue, call, GemvMode::gated,
-                            chosen.experts == nullptr ? product.out.rows : chosen.choices);
+  kernels_of(gate_up.front().format)
+      .gemv(queue, call, GemvMode::gated, chosen.experts == nullptr ? product.out.rows : chosen.choices);
 }
 
 void gemv_combined(const Queue& queue, const WeightView& down, const Product& product, const Chosen& chosen) {
@@ -83,7 +55,7 @@ void gemv_combined(const Queue& queue, const WeightView& down, const Product& pr
   call.experts = chosen.experts;
   call.shares = chosen.shares;
   call.active = chosen.active;
-  start_of(down)(queue, call, GemvMode::combined, product.out.rows);
+  kernels_of(down.format).gemv(queue, call, GemvMode::combined, product.out.rows);
 }
 
 }  // namespace inferno::cuda

@@ -49,10 +49,8 @@ struct GemvCall {
 };
 
 constexpr int gemv_warps = 8;
-constexpr int gemv_max_active = 64;
 constexpr int gemv_usual_shared = 40 << 10;  // below the limit that needs cudaFuncSetAttribute
 constexpr int gemv_group_shared = 68 << 10;  // activations that allow three resident blocks
-constexpr int gemv_max_shared = 96 << 10;    // limit of gemv_takes()
 
 __device__ inline uint4 load_once(const void* from) {
   uint4 out;
@@ -60,11 +58,6 @@ __device__ inline uint4 load_once(const void* from) {
       : "=r"(out.x), "=r"(out.y), "=r"(out.z), "=r"(out.w)
       : "l"(from));
   return out;
-}
-
-// Bytes of one token's activations in shared memory; the padding moves each token by half of the banks.
-__host__ __device__ constexpr int staged_bytes(int cols) {
-  return 2 * cols + 64;
 }
 
 // Stages `count` rows of activations from `first` on in shared memory, as bf16.
@@ -82,7 +75,7 @@ __device__ inline void stage(std::byte* to, const GemvCall& call, std::int64_t f
     } else {
       words = *reinterpret_cast<const uint4*>(call.in + at * 2);
     }
-    *reinterpret_cast<uint4*>(to + row * staged_bytes(call.cols) + 16 * chunk) = words;
+    *reinterpret_cast<uint4*>(to + row * gemv_staged_bytes(call.cols) + 16 * chunk) = words;
   }
   __syncthreads();
 }
@@ -160,7 +153,7 @@ struct GemvLane {
 
   __device__ void add_step(const typename Codec::Fragment (&fragments)[Tiles], const Step& at, bool wanted,
                            float (&to)[Tiles][4]) const {
-    const std::byte* token = in + (at.choice + group) * staged_bytes(call.cols);
+    const std::byte* token = in + (at.choice + group) * gemv_staged_bytes(call.cols);
 #pragma unroll
     for (int run = 0; run < Codec::runs; ++run) {
       const int k = at.base + Codec::element(part, run);
@@ -339,7 +332,7 @@ inline int split_for(const Queue& queue, std::int64_t tiles, int steps) {
 template <class Kernel>
 void start_kernel(const Queue& queue, Kernel* kernel, GemvCall& call, int count, int staged, int steps) {
   const int groups = call.experts != nullptr ? count : (count + call.group - 1) / call.group;
-  const int bytes = staged * staged_bytes(call.cols);
+  const int bytes = staged * gemv_staged_bytes(call.cols);
   call.split = split_for(queue, std::int64_t{call.tiles} * groups, steps);
   if (bytes > gemv_usual_shared) {
     // The largest size that any shape needs, because recorded graphs contain several shapes.
@@ -366,7 +359,8 @@ void launch_gemv(const Queue& queue, GemvCall call, GemvMode mode, int count) {
     return call.tiles;
   };
   const int steps = (call.cols + Codec::step - 1) / Codec::step;
-  call.group = std::clamp(gemv_group_shared / staged_bytes(call.cols), 1, std::min(count, gemv_max_tokens));
+  call.group =
+      std::clamp(gemv_group_shared / gemv_staged_bytes(call.cols), 1, std::min(count, gemv_max_tokens));
   const int staged = call.experts != nullptr ? 1 : call.group;
   set_tiles(8);
   if (mode == GemvMode::gated) {
@@ -382,14 +376,5 @@ void launch_gemv(const Queue& queue, GemvCall call, GemvMode mode, int count) {
   }
   start_kernel(queue, gemv_kernel<Codec, 1, GemvMode::plain>, call, count, staged, steps);
 }
-
-// Launchers, one per format.
-void gemv_bf16(const Queue& queue, const GemvCall& call, GemvMode mode, int count);
-void gemv_f16(const Queue& queue, const GemvCall& call, GemvMode mode, int count);
-void gemv_q8_0(const Queue& queue, const GemvCall& call, GemvMode mode, int count);
-void gemv_q4_k(const Queue& queue, const GemvCall& call, GemvMode mode, int count);
-void gemv_q5_k(const Queue& queue, const GemvCall& call, GemvMode mode, int count);
-void gemv_q6_k(const Queue& queue, const GemvCall& call, GemvMode mode, int count);
-void gemv_mxfp4(const Queue& queue, const GemvCall& call, GemvMode mode, int count);
 
 }  // namespace inferno::cuda

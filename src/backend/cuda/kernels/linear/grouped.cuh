@@ -329,7 +329,7 @@ __device__ inline void init_smem(const GroupedCall& call, const GroupedSmem& sme
                                  int thread) {
   const GroupedShape& shape = call.shape;
   // One lane of every warp initializes a few barriers: lanes of the same warp would be serialized.
-  for (int i = thread / 32; thread % 32 == 0 && i < GroupedSmem::barriers; i += grouped_warps + 2) {
+  for (int i = thread / 32; thread % 32 == 0 && i < grouped_barriers; i += grouped_warps + 2) {
     mbarrier_init(smem.full + i, arrivals_at(smem, smem.full + i));
   }
   // Columns past the end must be finite: they are multiplied by zero.
@@ -388,7 +388,7 @@ template <class Codec>
 void launch_grouped(const Queue& queue, const GroupedCall& call, GroupedMode mode) {
   const auto start = [&](void (*kernel)(GroupedCall)) {
     const int bytes =
-        GroupedSmem::fixed_bytes(call.shape) + call.shape.stages * GroupedStage<Codec::format>::bytes;
+        grouped_fixed_bytes(call.shape) + call.shape.stages * GroupedStage<Codec::format>::bytes;
     // The largest size that any shape needs, because recorded graphs contain several shapes.
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, queue.shared_limit));
     launch(queue,
@@ -400,13 +400,5 @@ void launch_grouped(const Queue& queue, const GroupedCall& call, GroupedMode mod
   if (mode == GroupedMode::gated) return start(grouped_kernel<Codec, GroupedMode::gated>);
   start(grouped_kernel<Codec, GroupedMode::plain>);
 }
-
-// Launchers, one per format.
-void grouped_bf16(const Queue& queue, const GroupedCall& call, GroupedMode mode);
-void grouped_f16(const Queue& queue, const GroupedCall& call, GroupedMode mode);
-void grouped_q8_0(const Queue& queue, const GroupedCall& call, GroupedMode mode);
-void grouped_q4_k(const Queue& queue, const GroupedCall& call, GroupedMode mode);
-void grouped_mxfp4(const Queue& queue, const GroupedCall& call, GroupedMode mode);
-void grouped_mxfp4_f16(const Queue& queue, const GroupedCall& call, GroupedMode mode);  // f16 inputs
 
 }  // namespace inferno::cuda

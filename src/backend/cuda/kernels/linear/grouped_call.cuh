@@ -9,32 +9,14 @@
 
 namespace inferno::cuda {
 
-enum class GroupedMode { gated, plain };
-
-// Four teams of four consumer warps; one producer warp for weights, one for tokens.
-constexpr int grouped_teams = 4, grouped_members = 4;
-constexpr int grouped_warps = grouped_teams * grouped_members;
-constexpr int grouped_threads = 32 * (grouped_warps + 2);
-constexpr int grouped_max_stages = 24;
-constexpr int grouped_max_n_tiles = 3;  // a group has up to three n-tiles of eight tokens
-
-// A stage of the ring: `chunks` chunks of each tile of a pair, `each` per member of a team. Nine kilobytes,
-// or more if a single chunk per member exceeds that.
+// A stage of the ring: `chunks` chunks of each tile of a pair, `each` per member of a team.
 template <WeightFormat Format>
 struct GroupedStage {
   static constexpr tiles::Chunk chunk = tiles::chunk_of(Format);
-  static constexpr int wanted = (9 << 10) / (2 * grouped_members * chunk.bytes);
-  static constexpr int each = wanted > 1 ? wanted : 1;
+  static constexpr int each = grouped_chunks_each(chunk);
   static constexpr int chunks = grouped_members * each;
   static constexpr int tile_bytes = chunks * chunk.bytes, bytes = 2 * tile_bytes;
-};
-
-// A pair of tiles is cut into slabs of columns whose tokens fit in shared memory, and a slab into parts, each
-// a stage of the ring.
-struct GroupedShape {
-  int chunks = 0, slabs = 1, slab_chunks = 0;
-  int stages = 0, n_tiles = 1, token_stride = 0;
-  __device__ int chunks_of(int slab) const { return min(slab_chunks, chunks - slab * slab_chunks); }
+  static_assert(bytes == grouped_stage_bytes(chunk));
 };
 
 // Rows that are contiguous in the output from `column` on.
@@ -71,15 +53,6 @@ struct GroupedSmem {
   float4* sums;        // [team][member except the reducer][n-tile][lane]
   std::byte *ring, *tokens;
 
-  static constexpr int barriers = 2 * grouped_max_stages + 2 + 2 * grouped_teams;
-  static constexpr int small_bytes = 8 * barriers + 16;
-  __host__ __device__ static int sums_bytes(int n_tiles) {
-    return grouped_teams * (grouped_members - 1) * n_tiles * 32 * 16;
-  }
-  __host__ __device__ static int fixed_bytes(const GroupedShape& shape) {
-    const int bytes = small_bytes + sums_bytes(shape.n_tiles) + 8 * shape.n_tiles * shape.token_stride;
-    return (bytes + 127) / 128 * 128;
-  }
   __device__ GroupedSmem(std::byte* start, const GroupedShape& shape) {
     full = reinterpret_cast<Mbarrier*>(start);
     empty = full + grouped_max_stages;
@@ -88,9 +61,9 @@ struct GroupedSmem {
     sums_full = tokens_empty + 1;
     sums_empty = sums_full + grouped_teams;
     work = reinterpret_cast<std::int32_t*>(sums_empty + grouped_teams);
-    sums = reinterpret_cast<float4*>(start + small_bytes);
-    tokens = start + small_bytes + sums_bytes(shape.n_tiles);
-    ring = start + fixed_bytes(shape);
+    sums = reinterpret_cast<float4*>(start + grouped_small_bytes);
+    tokens = start + grouped_small_bytes + grouped_sums_bytes(shape.n_tiles);
+    ring = start + grouped_fixed_bytes(shape);
   }
 };
 

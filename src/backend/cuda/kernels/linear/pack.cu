@@ -2,12 +2,10 @@
 // much faster than the PCIe transfer of the blocks.
 #include "backend/cuda/device/layouts.cuh"
 #include "backend/cuda/kernels/launch.cuh"
+#include "backend/cuda/kernels/linear/format_kernels.h"
 #include "backend/cuda/kernels/linear/weights.h"
 
 namespace inferno::cuda {
-namespace {
-
-constexpr int warps = 8;
 
 struct Packing {
   std::byte* to;
@@ -17,6 +15,10 @@ struct Packing {
   int matrix_rows, cols;
   std::int32_t* too_large;
 };
+
+namespace {
+
+constexpr int warps = 8;
 
 // Eight bytes that are aligned to two.
 __device__ uint2 load_pairs(const std::byte* from) {
@@ -183,26 +185,35 @@ void place(const Queue& queue, std::byte* to, const std::byte* from, std::int64_
 
 }  // namespace
 
+void pack_16_bit(const Queue& queue, const Packing& packing) {
+  pack_tiles<Pack16Bit>(queue, packing);
+}
+void pack_q8_0(const Queue& queue, const Packing& packing) {
+  pack_tiles<PackQ8_0>(queue, packing);
+}
+void pack_q4_k(const Queue& queue, const Packing& packing) {
+  pack_tiles<PackQ4_K>(queue, packing);
+}
+void pack_q6_k(const Queue& queue, const Packing& packing) {
+  const dim3 grid(std::min(blocks_for(packing.rows.count * (packing.cols / 256), 256), 4096u));
+  launch(queue, {.grid = grid, .threads = 256}, split_kernel, packing);
+}
+void pack_mxfp4(const Queue& queue, const Packing& packing) {
+  pack_tiles<PackMxfp4>(queue, packing);
+}
+
 void pack_rows(const Queue& queue, std::byte* to, const std::byte* from, const WeightView& shape,
                const RowRange& rows, std::int32_t* too_large) {
-  const bool tiled = shape.layout == Layout::tiled;
   const Packing packing = {
       .to = to,
       .from = from,
       .from_bytes = static_cast<std::int64_t>(bytes_for(shape.format, static_cast<std::size_t>(shape.cols))),
-      .to_bytes = tiled ? shape.tile_bytes : shape.row_bytes,
+      .to_bytes = shape.layout == Layout::tiled ? shape.tile_bytes : shape.row_bytes,
       .rows = rows,
       .matrix_rows = shape.rows,
       .cols = shape.cols,
       .too_large = too_large};
-  if (!tiled) {
-    const dim3 grid(std::min(blocks_for(rows.count * (shape.cols / 256), 256), 4096u));
-    return launch(queue, {.grid = grid, .threads = 256}, split_kernel, packing);
-  }
-  if (shape.format == WeightFormat::q8_0) return pack_tiles<PackQ8_0>(queue, packing);
-  if (shape.format == WeightFormat::mxfp4) return pack_tiles<PackMxfp4>(queue, packing);
-  if (shape.format == WeightFormat::q4_k) return pack_tiles<PackQ4_K>(queue, packing);
-  pack_tiles<Pack16Bit>(queue, packing);
+  kernels_of(shape.format).pack(queue, packing);
 }
 
 void place_rows(const Queue& queue, std::byte* to, const std::byte* from, std::int64_t row_bytes,

@@ -22,31 +22,9 @@ constexpr bool pair_gives_eight_rows(StreamMode mode) {
   return is_gated(mode) || mode == StreamMode::combine;
 }
 
-// Consumer warps; one more is the producer. Sixteen warps of up to 96 registers leave an SM room for a block
-// of attention_decode.cu, four warps of 128.
-constexpr int stream_warps = 15;
-constexpr int stream_threads = 32 * stream_warps;
-constexpr int stream_max_stages = 16;
-constexpr int stream_router_rows = 128;  // most rows of a block whose outputs a router reads
-constexpr int stream_batch = 6;          // pairs of tiles whose sums are kept at once
-
 struct StreamPart {
   const std::byte* data = nullptr;
   int rows = 0, column = 0, first_tile = 0;
-};
-
-// A stage of the ring holds the same columns of a pair of tiles: all of them, or one of `parts`.
-struct StreamShape {
-  int chunks = 0, chunk_bytes = 0;
-  int parts = 1, part_chunks = 0;
-  int each = 1;  // chunks of a part per warp
-  int used = 1;  // warps that have any
-  int stages = 0;
-  // Maximum stages in flight: while the predecessor still runs, and after that.
-  int early = 1, ahead = 1;
-  __host__ __device__ int part_bytes() const { return part_chunks * chunk_bytes; }
-  __host__ __device__ int stage_bytes() const { return 2 * part_bytes(); }
-  __device__ int chunks_of(int part) const { return min(part_chunks, chunks - part * part_chunks); }
 };
 
 // Ordered by first use: what the first copies need comes first.
@@ -93,15 +71,7 @@ struct StreamSmem {
   std::byte* ring;
 
   static constexpr int batch_rows = 2 * tiles::tile_rows * stream_batch;
-  static constexpr int warp_floats = batch_rows + 4;  // padding against bank conflicts
-  static constexpr int batch_floats = stream_warps * warp_floats;
-  static constexpr int small_floats = stream_warps + 1 + stream_router_rows + 16;
-  // Bytes past the end that codecs may read and multiply by zero.
-  static constexpr int input_padding = 128, ring_padding = 2048;
-  __host__ __device__ static int fixed_bytes(int inputs) {
-    const int floats = 2 * batch_floats + small_floats + 2 * stream_max_active + inputs / 16;
-    return ((2 * stream_max_stages + 2) * 8 + 4 * floats + 2 * inputs + input_padding + 127) / 128 * 128;
-  }
+  static constexpr int warp_floats = stream_warp_floats, batch_floats = stream_batch_floats;
   __device__ StreamSmem(std::byte* start, int inputs) {
     full = reinterpret_cast<Mbarrier*>(start);
     empty = full + stream_max_stages;
@@ -116,7 +86,7 @@ struct StreamSmem {
     factors = reinterpret_cast<float*>(chosen + 2 * stream_max_active);
     sums = factors + inputs / 32;
     in = reinterpret_cast<std::byte*>(sums + inputs / 32);
-    ring = start + fixed_bytes(inputs);
+    ring = start + stream_fixed_bytes(inputs);
   }
 };
 

@@ -254,8 +254,4 @@ void launch_stream(const Queue& queue, const StreamCall& call, StreamMode mode, 
   }
 }
 
-// Launchers, one per format.
-using StreamLauncher = void(const Queue&, const StreamCall&, StreamMode, int blocks, int shared);
-StreamLauncher stream_bf16, stream_f16, stream_q8_0, stream_mxfp4, stream_q4_k;
-
 }  // namespace inferno::cuda

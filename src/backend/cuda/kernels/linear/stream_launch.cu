@@ -1,57 +1,14 @@
-// The codec for a weight, how its rows are divided, and the arguments of each product.
+// The arguments of stream products, which the kernels of all formats share.
 #include <cmath>
-#include <optional>
 
+#include "backend/cuda/kernels/linear/format_kernels.h"
 #include "backend/cuda/kernels/linear/stream_kernel.cuh"
 
 namespace inferno::cuda {
 namespace {
 
-// Shared memory of an SM that stays free, so that a block of attention_decode.cu can be resident beside this
-// kernel.
-constexpr int smem_for_attention = 25 << 10;
-
-// Bytes in flight per SM: enough to saturate memory. With more, what the kernel reads besides its weights
-// would queue after them.
-constexpr int bytes_in_flight = 64 << 10;
-
-StreamLauncher* launcher_for(WeightFormat format) {
-  if (format == WeightFormat::bf16) return stream_bf16;
-  if (format == WeightFormat::f16) return stream_f16;
-  if (format == WeightFormat::q8_0) return stream_q8_0;
-  if (format == WeightFormat::mxfp4) return stream_mxfp4;
-  if (format == WeightFormat::q4_k) return stream_q4_k;
-  return nullptr;
-}
-
 constexpr int divided(int value, int by) {
   return (value + by - 1) / by;
-}
-
-// Chunks of a stage per warp: MXFP4 uses an mma column for each block of four chunks.
-int max_each(WeightFormat format) {
-  if (format == WeightFormat::mxfp4) return 4;
-  return format == WeightFormat::q8_0 ? 2 : 1;
-}
-
-std::optional<StreamShape> shape_of(const Queue& queue, const WeightView& weight, int vectors) {
-  const tiles::Chunk chunk = tiles::chunk_of(weight.format);
-  if (launcher_for(weight.format) == nullptr || weight.cols % chunk.cols != 0) return std::nullopt;
-  StreamShape shape;
-  shape.chunks = weight.cols / chunk.cols;
-  shape.chunk_bytes = chunk.bytes;
-  shape.parts = divided(shape.chunks, stream_warps * max_each(weight.format));
-  shape.part_chunks = divided(shape.chunks, shape.parts);
-  shape.parts = divided(shape.chunks, shape.part_chunks);
-  shape.each = divided(shape.part_chunks, stream_warps);
-  shape.used = divided(shape.part_chunks, shape.each);
-  const int available = queue.shared_limit - smem_for_attention -
-                        StreamSmem::fixed_bytes(vectors * weight.cols) - StreamSmem::ring_padding;
-  shape.stages = std::min(stream_max_stages, std::max(0, available) / shape.stage_bytes());
-  shape.ahead = std::clamp(bytes_in_flight / shape.stage_bytes(), 2, std::max(2, shape.stages));
-  shape.early = shape.ahead;
-  if (shape.stages < 3) return std::nullopt;
-  return shape;
 }
 
 struct Start {
@@ -61,9 +18,9 @@ struct Start {
 
 Start start_of(const Queue& queue, std::span<const WeightView> parts, const StreamInput& in, int vectors) {
   const WeightView& first = parts.front();
-  Start start = {launcher_for(first.format), {}};
+  Start start = {kernels_of(first.format).stream, {}};
   StreamCall& call = start.call;
-  call.shape = *shape_of(queue, first, vectors);
+  call.shape = *stream_shape(queue, first, vectors);
   call.tile_bytes = tiles::tile_bytes(first.format, first.cols);
   call.expert_bytes = tiles::padded_rows(first.rows) / tiles::tile_rows * call.tile_bytes;
   call.cols = first.cols;
@@ -80,8 +37,8 @@ void launch_product(const Queue& queue, Start& start, int tiles, StreamMode mode
   const int blocks = std::min(queue.multiprocessors, tiles);
   call.tiles_each = tiles / blocks;
   call.tiles_remainder = tiles % blocks;
-  const int shared = StreamSmem::fixed_bytes(call.vectors * call.cols) +
-                     call.shape.stages * call.shape.stage_bytes() + StreamSmem::ring_padding;
+  const int shared = stream_fixed_bytes(call.vectors * call.cols) +
+                     call.shape.stages * call.shape.stage_bytes() + stream_ring_padding;
   start.start(queue, call, mode, blocks, shared);
 }
 
@@ -94,13 +51,6 @@ int set_gated(StreamCall& call, std::span<const WeightView> gate_up, int hidden,
                    .rows = hidden};
   call.activation = activation;
   return tiles;
-}
-
-// All rows that a thread loads are within stream_router_rows.
-int router_shift(int experts) {
-  int shift = 0;
-  while (shift < 4 && (experts << (shift + 1)) <= stream_threads - 32) ++shift;
-  return shift;
 }
 
 void set_add(StreamCall& call, const WeightView& weight, Matrix out, const AddTo& add) {
@@ -117,7 +67,7 @@ void set_add(StreamCall& call, const WeightView& weight, Matrix out, const AddTo
     call.router_tile = tiles::tile_bytes(add.router->format, add.router->cols);
   }
   call.router_experts = add.router->rows;
-  call.router_shift = router_shift(add.router->rows);
+  call.router_shift = stream_router_shift(add.router->rows);
   call.router_sums = add.router_sums;
 }
 
@@ -153,24 +103,6 @@ float stream_hidden_scale(const WeightView& down, const ActivationSpec& activati
 
 void finish_norm(const Queue& queue, Matrix row, const DelayedNorm& norm) {
   launch(queue, {.threads = 1024}, finish_norm_kernel, elements_of(row), row.cols, norm);
-}
-
-int stream_blocks(const Queue& queue, int rows) {
-  return std::min(queue.multiprocessors, divided(rows, tiles::tile_rows));
-}
-
-bool has_stream(const Queue& queue, const WeightView& weight, int vectors) {
-  return queue.overlaps && weight.layout == Layout::tiled && vectors <= stream_max_active &&
-         shape_of(queue, weight, vectors).has_value();
-}
-
-bool stream_takes_router(const Queue& queue, const Weight& router) {
-  const bool plain = router.format == WeightFormat::f32 || router.format == WeightFormat::bf16;
-  if (!plain || router.rows > stream_max_experts) return false;
-  const int tiles = divided(divided(router.cols, tiles::tile_rows), queue.multiprocessors);  // per block
-  const int rows = tiles::tile_rows * tiles;
-  return rows <= stream_router_rows &&
-         divided(rows, 1 << router_shift(router.rows)) <= RouterSlice::max_columns;
 }
 
 void stream_linear(const Queue& queue, std::span<const WeightView> parts, Matrix out, int column,

@@ -1,0 +1,120 @@
+// Which kernels compute an operation: one problem struct and one table for each operation. The operations of
+// the CUDA backend, `inferno doctor --verbose`, `inferno bench --verbose` and the golden file of
+// dispatch_test.cpp all ask these functions, so there is no second account of the choice.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "backend/cuda/dispatch/device_traits.h"
+#include "backend/cuda/dispatch/table.h"
+#include "backend/cuda/weight_view.h"
+
+namespace inferno::cuda {
+
+// -- linear, linear_activated, linear_add_norm
+
+struct LinearProblem {
+  const DeviceTraits& device;
+  std::span<const WeightView> parts;  // linear chooses by the first; alike parts join its launch
+  int tokens = 0;
+  DType in = DType::bf16, out = DType::f32;
+  // What follows the product:
+  const ActivationSpec* activation = nullptr;  // linear_activated
+  const Norm* norm = nullptr;                  // linear_add_norm
+};
+
+enum class LinearKernel : std::uint8_t {
+  stream,
+  grouped,
+  gemv,
+  gemm_hopper,
+  gemm,
+  expand_gemm_hopper,
+  expand_gemm,
+  generic,
+};
+inline constexpr std::size_t linear_kernels = 8;
+using LinearRow = Row<LinearKernel, LinearProblem>;
+const LinearRow& choose_linear(const LinearProblem& problem);
+// Whether the kernel takes several alike parts, up to gemv_max_parts, in one launch.
+constexpr bool joins_parts(LinearKernel kernel) {
+  return kernel != LinearKernel::generic && kernel != LinearKernel::expand_gemm_hopper &&
+         kernel != LinearKernel::expand_gemm;
+}
+
+enum class ActivatedKernel : std::uint8_t { stream, gemv, gemm_hopper, linear_then_activate };
+inline constexpr std::size_t activated_kernels = 4;
+using ActivatedRow = Row<ActivatedKernel, LinearProblem>;
+const ActivatedRow& choose_linear_activated(const LinearProblem& problem);
+
+enum class AddNormKernel : std::uint8_t { stream, linear_then_norm };
+inline constexpr std::size_t add_norm_kernels = 2;
+using AddNormRow = Row<AddNormKernel, LinearProblem>;
+const AddNormRow& choose_linear_add_norm(const LinearProblem& problem);
+
+// -- mix_experts, mix_experts_add_norm
+
+struct ExpertsProblem {
+  const DeviceTraits& device;
+  const MoeMlp& spec;
+  std::span<const WeightView> gate_up, down;
+  int tokens = 0;
+  DType activations = DType::bf16;
+  const Norm* norm = nullptr;  // mix_experts_add_norm: what follows
+  bool logits_summed = false;  // the operation before has summed the router's logits
+
+  std::int64_t choices() const { return std::int64_t{tokens} * spec.active; }
+};
+
+enum class ExpertsKernel : std::uint8_t {
+  stream,
+  coded,
+  grouped,
+  gemv,
+  gemm_hopper_gated,
+  gemm_hopper,
+  gemm,
+  generic,
+};
+inline constexpr std::size_t experts_kernels = 8;
+using ExpertsRow = Row<ExpertsKernel, ExpertsProblem>;
+const ExpertsRow& choose_experts_kernel(const ExpertsProblem& problem);
+// Tokens of a group of ExpertsKernel::grouped; 0: it does not take the problem.
+int expert_group(const ExpertsProblem& problem);
+
+// Where tokens go: the router's product, the choice of experts and, for grouped products, rounding of rows.
+struct RouteProblem {
+  std::span<const WeightView> router;
+  Matrix in;
+  DType activations = DType::bf16;
+  bool rounds = false;  // rows are also wanted in two bytes for each element
+};
+
+enum class RouteKernel : std::uint8_t { rows, many, linear_then_route };
+inline constexpr std::size_t route_kernels = 3;
+using RouteRow = Row<RouteKernel, RouteProblem>;
+const RouteRow& choose_route(const RouteProblem& problem);
+
+// -- attend, rotate_and_attend
+
+struct AttentionProblem {
+  const DeviceTraits& device;
+  const AttentionSpec& spec;
+  int tokens = 0, sequences = 0;
+  int rope_cols = 0, block_size = 0;  // of rotate_and_attend
+  DType activations = DType::bf16, cache = DType::bf16;
+};
+
+enum class AttendKernel : std::uint8_t { hopper, hopper_and_tiles, tiles, rows };
+inline constexpr std::size_t attend_kernels = 4;
+using AttendRow = Row<AttendKernel, AttentionProblem>;
+const AttendRow& choose_attend(const AttentionProblem& problem);
+
+enum class RotateAttendKernel : std::uint8_t { decode, rotate_then_attend };
+inline constexpr std::size_t rotate_attend_kernels = 2;
+using RotateAttendRow = Row<RotateAttendKernel, AttentionProblem>;
+const RotateAttendRow& choose_rotate_and_attend(const AttentionProblem& problem);
+
+}  // namespace inferno::cuda

@@ -1,0 +1,119 @@
+// The tables of linear products. Few tokens are bound by reading weights (stream, grouped, gemv), many by
+// arithmetic (gemm, on weights decoded to bf16 first unless they are bf16).
+#include "backend/cuda/dispatch/dispatch.h"
+#include "backend/cuda/dispatch/families.h"
+
+namespace inferno::cuda {
+namespace {
+
+constexpr int gemv_tokens = 32;     // in passes of gemv_max_tokens; later passes find the weights in L2
+constexpr int grouped_tokens = 64;  // in groups; later groups find the weights in L2
+constexpr int one_group = 24;
+constexpr int generic_tokens = 15;  // decoding a whole weight for fewer costs more than it saves
+
+// gemm reads tokens less often than groups do, once the weight has rows for every SM.
+bool fills_device(const LinearProblem& problem) {
+  const WeightView& weight = problem.parts.front();
+  return weight.format == WeightFormat::bf16 && weight.rows >= gemm_rows * problem.device.multiprocessors;
+}
+
+bool is_narrow(const LinearProblem& problem) {
+  return problem.in == DType::bf16;
+}
+
+bool streams(const LinearProblem& problem) {
+  return is_narrow(problem) && problem.tokens == 1 && can_stream(problem.device, problem.parts.front(), 1);
+}
+
+bool is_grouped(const LinearProblem& problem) {
+  // Other devices than Hopper have less shared memory, and which kernel is faster there is not measured.
+  const int min_tokens = problem.device.warp_groups ? 2 : gemv_max_tokens + 1;
+  const int max_tokens = fills_device(problem) ? one_group : grouped_tokens;
+  const WeightView& weight = problem.parts.front();
+  return is_narrow(problem) && problem.tokens >= min_tokens && problem.tokens <= max_tokens &&
+         has_grouped(problem.device, weight) &&
+         grouped_dense_n_tiles(problem.device, weight, problem.tokens, problem.out) > 0;
+}
+
+bool is_gemv(const LinearProblem& problem) {
+  const bool is_for_gemm = fills_device(problem) && problem.tokens > one_group && problem.device.warp_groups;
+  return is_narrow(problem) && problem.tokens <= gemv_tokens && !is_for_gemm &&
+         has_gemv(problem.parts.front());
+}
+
+// cols % 8: rows are read 16 bytes at a time.
+bool is_gemm(const LinearProblem& problem) {
+  return is_narrow(problem) && problem.tokens > generic_tokens && problem.parts.front().cols % 8 == 0;
+}
+
+constexpr std::array linear_table = {
+    LinearRow{LinearKernel::stream, "stream", streams},
+    LinearRow{LinearKernel::grouped, "grouped", is_grouped},
+    LinearRow{LinearKernel::gemv, "gemv", is_gemv},
+    LinearRow{LinearKernel::gemm_hopper, "gemm_hopper",
+              [](const LinearProblem& problem) {
+                return is_gemm(problem) && is_decoded(problem.parts.front()) && problem.device.warp_groups;
+              }},
+    LinearRow{
+        LinearKernel::gemm, "gemm",
+        [](const LinearProblem& problem) { return is_gemm(problem) && is_decoded(problem.parts.front()); }},
+    LinearRow{LinearKernel::expand_gemm_hopper, "expand + gemm_hopper",
+              [](const LinearProblem& problem) { return is_gemm(problem) && problem.device.warp_groups; }},
+    LinearRow{LinearKernel::expand_gemm, "expand + gemm", is_gemm},
+    LinearRow{LinearKernel::generic, "linear_generic", takes_everything},
+};
+static_assert(is_in_order(linear_table) && linear_table.size() == linear_kernels);
+
+// Of a gated product, whose rows are those of the gate and of up.
+int hidden_of(const LinearProblem& problem) {
+  const int rows = problem.parts.front().rows;
+  return problem.parts.size() == 1 ? rows / 2 : rows;
+}
+
+// Gate and up rows of the same elements in one block, so that only their result is written. Weights that take
+// long to decode are better decoded once for all tokens, by a grouped linear.
+bool is_gated_gemv(const LinearProblem& problem) {
+  const WeightFormat format = problem.parts.front().format;
+  const bool is_slow_to_decode = format == WeightFormat::q4_k || format == WeightFormat::mxfp4;
+  if (!is_narrow(problem) || problem.tokens < 1 || problem.tokens > gemv_max_tokens) return false;
+  if (!problem.activation->gated || (is_slow_to_decode && is_grouped(problem))) return false;
+  return has_gated_gemv(problem.parts, hidden_of(problem));
+}
+
+constexpr std::array activated_table = {
+    ActivatedRow{ActivatedKernel::stream, "stream, gated",
+                 [](const LinearProblem& problem) { return is_gated_gemv(problem) && streams(problem); }},
+    ActivatedRow{ActivatedKernel::gemv, "gemv, gated", is_gated_gemv},
+    ActivatedRow{ActivatedKernel::gemm_hopper, "gemm_hopper, gated",
+                 [](const LinearProblem& problem) {
+                   return is_narrow(problem) && problem.tokens > gemv_tokens &&
+                          has_gated_gemm(problem.device, problem.parts, hidden_of(problem),
+                                         *problem.activation);
+                 }},
+    ActivatedRow{ActivatedKernel::linear_then_activate, "linear, activate", takes_everything},
+};
+static_assert(is_in_order(activated_table) && activated_table.size() == activated_kernels);
+
+constexpr std::array add_norm_table = {
+    AddNormRow{AddNormKernel::stream, "stream, add, norm",
+               [](const LinearProblem& problem) {
+                 return streams(problem) && problem.parts.size() == 1 &&
+                        can_delay_norm(problem.device, *problem.norm, problem.parts.front(), 1);
+               }},
+    AddNormRow{AddNormKernel::linear_then_norm, "linear, add_norm", takes_everything},
+};
+static_assert(is_in_order(add_norm_table) && add_norm_table.size() == add_norm_kernels);
+
+}  // namespace
+
+const LinearRow& choose_linear(const LinearProblem& problem) {
+  return first_that_takes(linear_table, problem);
+}
+const ActivatedRow& choose_linear_activated(const LinearProblem& problem) {
+  return first_that_takes(activated_table, problem);
+}
+const AddNormRow& choose_linear_add_norm(const LinearProblem& problem) {
+  return first_that_takes(add_norm_table, problem);
+}
+
+}  // namespace inferno::cuda
