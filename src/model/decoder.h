@@ -22,6 +22,7 @@ class Decoder {
   Decoder(ModelSpec spec, ModelWeights weights, Backend& backend, DecoderLimits limits);
 
   const ModelSpec& spec() const { return spec_; }
+  const ModelWeights& weights() const { return weights_; }
   const DecoderLimits& limits() const { return limits_; }
 
   // Queues the step. The result has one row for each of step.logit_rows; the next call overwrites it. Tokens

@@ -20,6 +20,7 @@
 #include "cli/builtin_model.h"
 #include "cli/command.h"
 #include "cli/commit.h"
+#include "cli/doctor/kernels.h"
 #include "cli/load_report.h"
 #include "cli/model_options.h"
 #include "cli/model_resolution.h"
@@ -179,7 +180,11 @@ void run(const BenchOptions& options) {
   report.parameters = model.report.weights.parameters;
   report.notes = model.report.notes;
   report.conversions = model.report.conversions;
-  if (options.verbose) print_load_report(model.report, report.load_seconds);
+  if (options.verbose) {
+    print_load_report(model.report, report.load_seconds);
+    fmt::print(stderr, "{}",
+               doctor::describe_kernels(*backend, model.decoder->spec(), model.decoder->weights()));
+  }
 
   add_half_of_bandwidth(report, *backend);
   measure(options, *model.decoder, *backend, model.report, report);
@@ -248,7 +253,7 @@ void bench(CLI::App& app) {
   command->add_option("--plot", options->plot,
                       "also draw throughput over batch and decoding over depth into this SVG file");
   command->add_flag("--verbose", options->verbose,
-                    "say on stderr how fast the model was read and what was converted, tensor by tensor");
+                    "say on stderr how fast the model was read, what was converted and which kernels run");
   command->add_flag_callback("--json", [options] { options->output = "json"; }, "the same as -o json");
   add_device_options(*command, options->device);
   command->callback([options] {

@@ -9,13 +9,15 @@
 #include "backend/cuda/self_check.h"
 #include "cli/command.h"
 #include "cli/doctor/device_check.h"
+#include "cli/doctor/kernels.h"
+#include "cli/model_options.h"
 #include "cli/version.h"
 
 namespace inferno::command {
 namespace {
 
 struct Options {
-  bool json = false, self_test = false;
+  bool json = false, self_test = false, verbose = false;
   doctor::Device device = doctor::Device::any;
 };
 
@@ -40,15 +42,20 @@ doctor::Sources gather(doctor::Device required) {
           .self_test = cuda_toolkit == 0 ? nullptr : cuda::self_check};
 }
 
+const char* name_of(doctor::Device device) {
+  switch (device) {
+    case doctor::Device::cuda: return "cuda";
+    case doctor::Device::cpu: return "cpu";
+    case doctor::Device::any: break;
+  }
+  return "auto";
+}
+
 void run(const Options& options) {
   const doctor::Sources sources = gather(options.device);
   auto findings = doctor::examine(sources);
-  if (options.self_test) {
-    const char* device = options.device == doctor::Device::cuda  ? "cuda"
-                         : options.device == doctor::Device::cpu ? "cpu"
-                                                                 : "auto";
-    findings.push_back(doctor::check_device({.device = device}, sources.environment));
-  }
+  const DeviceOptions device = {.device = name_of(options.device)};
+  if (options.self_test) findings.push_back(doctor::check_device(device, sources.environment));
   std::fputs((options.json ? doctor::as_json(findings) : doctor::as_table(findings)).c_str(), stdout);
   for (const doctor::Finding& finding : findings) {
     if (finding.verdict != doctor::Verdict::fail) continue;
@@ -56,6 +63,7 @@ void run(const Options& options) {
     fail(gpu ? ErrorKind::device : ErrorKind::io, fmt::format("{}: {}", finding.check, finding.summary),
          {.why = {}, .next = finding.next});
   }
+  if (options.verbose) fmt::print(stderr, "{}", doctor::describe_kernels(*make_backend(device)));
 }
 
 }  // namespace
@@ -64,6 +72,7 @@ void doctor(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("doctor", "Check this machine: CPU, memory, GPUs, cache folder");
   command->add_flag("--json", options->json, "Print the findings as JSON");
+  command->add_flag("--verbose", options->verbose, "Also list on stderr which kernels run for which weights");
   command->add_flag("--self-test", options->self_test,
                     "Run the built-in model and compare its tokens with the reference");
   const std::map<std::string, doctor::Device> devices = {

@@ -9,6 +9,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/sizes.h"
 #include "checkpoint/config_json.h"
+#include "cli/doctor/kernels.h"
 #include "model/load.h"
 #include "model/synthetic/random_checkpoint.h"
 #include "model/synthetic/shapes.h"
@@ -153,6 +154,16 @@ TEST(Doctor, PrintsVerdictsRemediesAndCounts) {
   const auto json = nlohmann::json::parse(as_json(findings));
   EXPECT_EQ(json["errors"], 1);
   EXPECT_EQ(json["checks"][1]["next"], "renew");
+}
+
+TEST(Doctor, ListsKernelsByTokensAndJoinsFormatsThatChooseAlike) {
+  const auto cpu = make_cpu_backend(1);
+  const std::string text = describe_kernels(*cpu);
+  const std::string one = cpu->kernel_for({WeightFormat::bf16, 1, 4096, 4096}, 1);
+  const std::string many = cpu->kernel_for({WeightFormat::bf16, 1, 4096, 4096}, 4096);
+  EXPECT_THAT(text, HasSubstr(one));
+  EXPECT_THAT(text, HasSubstr(one == many ? many : "more: " + many));
+  for (const WeightFormat format : all_formats) EXPECT_THAT(text, HasSubstr(std::string(name_of(format))));
 }
 
 }  // namespace
