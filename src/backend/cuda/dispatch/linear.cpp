@@ -64,7 +64,7 @@ constexpr std::array linear_table = {
 };
 static_assert(is_in_order(linear_table) && linear_table.size() == linear_kernels);
 
-// Of a gated product, whose rows are those of the gate and of up.
+// Hidden elements of a gated product, whose rows are gate rows and up rows.
 int hidden_of(const LinearProblem& problem) {
   const int rows = problem.parts.front().rows;
   return problem.parts.size() == 1 ? rows / 2 : rows;

@@ -22,9 +22,9 @@ GroupedShape cut(const DeviceTraits& device, const WeightView& weight, int n_til
   shape.slab_chunks = divided(shape.chunks, slabs);
   shape.slabs = divided(shape.chunks, shape.slab_chunks);
   shape.token_stride = 2 * shape.slab_chunks * format.chunk.cols + format.grouped_padding;
-  const int room = device.shared_limit - grouped_fixed_bytes(shape);
-  shape.stages =
-      std::min(room / grouped_stage_bytes(format.chunk), grouped_max_stages) / grouped_teams * grouped_teams;
+  const int available = device.shared_limit - grouped_fixed_bytes(shape);
+  shape.stages = std::min(available / grouped_stage_bytes(format.chunk), grouped_max_stages) / grouped_teams *
+                 grouped_teams;
   if (shape.stages < 2 * grouped_teams) shape.stages = 0;
   return shape;
 }
@@ -42,11 +42,11 @@ std::optional<StreamShape> stream_shape(const DeviceTraits& device, const Weight
   shape.parts = divided(shape.chunks, shape.part_chunks);
   shape.each = divided(shape.part_chunks, stream_warps);
   shape.used = divided(shape.part_chunks, shape.each);
-  const int room = device.shared_limit - stream_left_free - stream_fixed_bytes(vectors * weight.cols) -
-                   stream_ring_padding;
-  shape.stages = std::min(stream_max_stages, std::max(0, room) / shape.stage_bytes());
-  shape.ahead = std::clamp(stream_in_flight / shape.stage_bytes(), 2, std::max(2, shape.stages));
-  shape.early = shape.ahead;
+  const int available = device.shared_limit - stream_left_free - stream_fixed_bytes(vectors * weight.cols) -
+                        stream_ring_padding;
+  shape.stages = std::min(stream_max_stages, std::max(0, available) / shape.stage_bytes());
+  shape.max_in_flight = std::clamp(stream_in_flight / shape.stage_bytes(), 2, std::max(2, shape.stages));
+  shape.early_in_flight = shape.max_in_flight;
   if (shape.stages < 3) return std::nullopt;
   return shape;
 }

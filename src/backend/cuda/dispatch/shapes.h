@@ -30,7 +30,7 @@ struct StreamShape {
   int used = 1;  // warps that have any
   int stages = 0;
   // Stages that may be in flight at once: while the previous kernel still runs, and afterwards.
-  int early = 1, ahead = 1;
+  int early_in_flight = 1, max_in_flight = 1;
   constexpr int part_bytes() const { return part_chunks * chunk_bytes; }
   constexpr int stage_bytes() const { return 2 * part_bytes(); }
   constexpr int chunks_of(int part) const {

@@ -11,8 +11,8 @@ namespace inferno::cuda {
 
 void rotate_and_store(const Queue& queue, Matrix qkv, Matrix rope_table, const AttentionCall& call);
 
-// Attention of single rows: a block for each row, group of heads and stretch of positions. The results of
-// stretches are combined in `partial`.
+// Attention of single rows: a block for each row, group of heads and range of positions. The results of
+// the ranges are combined in `partial`.
 struct AttendScratch {
   float* partial = nullptr;          // [partial_floats]
   std::uint32_t* tickets = nullptr;  // [ticket_count]: one for each row and group, zero before and after
@@ -24,7 +24,7 @@ void attend_rows(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall
 // The largest cluster of attend_decode() that the current device, Hopper or later, can place.
 int max_decode_cluster(int multiprocessors, int shared_limit);
 // One new token for each sequence, with its rotation. If Queue::max_cluster is 1, the results of the
-// stretches meet in `scratch`.
+// ranges are reduced in `scratch`.
 void attend_decode(const Queue& queue, Matrix out, Matrix qkv, Matrix rope_table, const AttentionCall& call,
                    const AttendScratch& scratch);
 // Tiles of queries for the tensor cores, bf16: on any device, and with warp groups for one sequence or for

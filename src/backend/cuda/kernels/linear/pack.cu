@@ -26,7 +26,7 @@ __device__ uint2 load_pairs(const std::byte* from) {
   return make_uint2(pairs[0] | std::uint32_t{pairs[1]} << 16, pairs[2] | std::uint32_t{pairs[3]} << 16);
 }
 
-// Lane t of row g, which writes 16 bytes of chunk number `number`, as far as the row has columns.
+// Lane t of row g, which writes 16 bytes of chunk number `number`, if the row has these columns.
 struct Lane {
   std::byte* chunk;
   int g, t, number;

@@ -133,7 +133,7 @@ void stream_add(const Queue& queue, const WeightView& weight, Matrix out, const 
                 const float* bias, const AddTo& add) {
   Start start = start_of(queue, {&weight, 1}, in, 1);
   set_add(start.call, weight, out, add);
-  if (add.router != nullptr) start.call.shape.early = 1;  // attention is still reading the KV cache
+  if (add.router != nullptr) start.call.shape.early_in_flight = 1;  // attention is still reading the KV cache
   start.call.bias = bias;
   launch_product(queue, start, divided(weight.rows, tiles::tile_rows), StreamMode::add);
 }
@@ -162,8 +162,8 @@ void stream_combine(const Queue& queue, const WeightView& down, Matrix out, cons
   call.active = routing.active;
   call.routing = routing;
   // Combine waits for many inputs, and MXFP4 takes longer to decode than to load.
-  call.shape.early = 1;
-  if (down.format == WeightFormat::mxfp4) call.shape.ahead = 1;
+  call.shape.early_in_flight = 1;
+  if (down.format == WeightFormat::mxfp4) call.shape.max_in_flight = 1;
   if (routing.hidden_scale > 0.0f) call.in_factor = 1.0f / routing.hidden_scale;
   call.bias = floats_of(linear.bias);
   call.bias_stride = linear.bias.cols;

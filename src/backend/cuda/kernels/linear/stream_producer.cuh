@@ -29,7 +29,7 @@ struct StreamProducer {
   __device__ void fill_stage(const std::byte* a, const std::byte* b, std::uint32_t bytes) {
     const StreamShape& shape = call.shape;
     Mbarrier* full = smem.full + next.stage;
-    while (in_flight_stages >= (predecessor_done ? shape.ahead : shape.early)) {
+    while (in_flight_stages >= (predecessor_done ? shape.max_in_flight : shape.early_in_flight)) {
       mbarrier_wait(smem.full + oldest.stage, oldest.parity);
       oldest.advance(shape.stages);
       --in_flight_stages;
