@@ -1,4 +1,4 @@
-// A model's description as JSON: the same facts for `inspect --json` and for its printed page.
+// Describes a model as JSON, for `inspect --json` and for the printed page of `inspect`.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,7 +13,7 @@ using Json = nlohmann::ordered_json;
 Json describe_config(const Config& config);
 Json describe_tensors(const Checkpoint& checkpoint);
 
-// Every hyperparameter as the decoder understood it; equal neighbouring layers are told once.
+// Every hyperparameter as the decoder understood it; consecutive equal layers share an entry.
 Json describe_spec(const ModelSpec& spec);
 
 // Bytes: weights, cache for each token and for the whole context, workspace.

@@ -1,4 +1,4 @@
-// What loading a model did, for people: how fast it was, and which tensors were converted on the way.
+// The report about loading a model: how fast it was, and which tensors were converted.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace inferno {
 
-// One line for what was done, with every tensor that it was done to; tensors that differ only in numbers have
-// one name: "model.layers.*.norm.weight (24 tensors), model.norm.weight: bf16 to f32; …"
+// One line for each kind of conversion, with all its tensors; tensors whose names differ only in numbers
+// share one: "model.layers.*.norm.weight (24 tensors), model.norm.weight: bf16 to f32; …"
 std::vector<std::string> conversion_lines(const std::vector<Conversion>& conversions);
 
 // On stderr.

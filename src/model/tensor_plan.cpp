@@ -249,7 +249,7 @@ class PartReader {
   }
 
  private:
-  // Rows of one matrix that is stored as columns: of each of its stored rows, a stretch.
+  // Rows of a matrix that is stored transposed: reads a range of each stored row.
   void read_transposed(const StoredTensor& tensor, std::uint64_t at, std::uint64_t count,
                        std::span<std::byte> to) const {
     const std::uint64_t matrix = at / rows_ * rows_ * row_bytes_;
@@ -257,10 +257,10 @@ class PartReader {
     if (count == rows_) {
       tensor.read(matrix, stored);
     } else {
-      const std::size_t stretch = count * element_bytes_;
+      const std::size_t range_bytes = count * element_bytes_;
       for (std::uint64_t c = 0; c < cols_; ++c) {
         tensor.read(matrix + (c * rows_ + at % rows_) * element_bytes_,
-                    std::span(stored).subspan(c * stretch, stretch));
+                    std::span(stored).subspan(c * range_bytes, range_bytes));
       }
     }
     transpose(to.data(), stored.data(), count, cols_, element_bytes_);

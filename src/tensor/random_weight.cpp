@@ -131,11 +131,11 @@ concept Arranged = Block<B> && requires(B block) { arrange(block, 1.0f); };
 
 template <Arranged B>
 void fill_arranged(std::span<std::byte> out, float scale, std::uint64_t seed, std::uint64_t first_block) {
-  std::array<B, random_stretch> blocks;  // in the first-level cache between filling, arranging and copying
+  std::array<B, random_chunk> blocks;  // in the first-level cache between filling, arranging and copying
   constexpr std::size_t batch = sizeof(blocks);
   for (std::size_t at = 0; at < out.size(); at += batch) {
-    const std::uint64_t stretch = first_block / random_stretch + at / batch;
-    fill_bits(std::as_writable_bytes(std::span(blocks)), seed, stretch * (batch / 8 + 1));
+    const std::uint64_t chunk = first_block / random_chunk + at / batch;
+    fill_bits(std::as_writable_bytes(std::span(blocks)), seed, chunk * (batch / 8 + 1));
     for (B& block : blocks) arrange(block, scale);
     std::memcpy(out.data() + at, blocks.data(), std::min(batch, out.size() - at));
   }
@@ -224,7 +224,7 @@ void fill(B, std::span<std::byte> out, float deviation, std::uint64_t seed, std:
 
 void fill_random(WeightFormat format, std::span<std::byte> blocks, float deviation, std::uint64_t seed,
                  std::uint64_t first_block) {
-  expects(first_block % random_stretch == 0, "fill_random: from the border of a stretch");
+  expects(first_block % random_chunk == 0, "fill_random: from the border of a chunk");
   expects(deviation >= 0.001f && deviation <= 1000.0f, "fill_random: a deviation that every scale can hold");
   visit(format, [&]<Block B>(B block) {
     expects(blocks.size() % sizeof(B) == 0, "fill_random: whole blocks");

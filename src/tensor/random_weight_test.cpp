@@ -94,10 +94,10 @@ TEST(RandomWeight, WritesEveryBlockAndNothingBeyond) {
 TEST(RandomWeight, CanBeMadeInParts) {
   for (const WeightFormat format : all_formats) {
     SCOPED_TRACE(name_of(format));
-    const std::size_t border = block_bytes(format) * random_stretch * 3;
+    const std::size_t border = block_bytes(format) * random_chunk * 3;
     std::vector<std::byte> whole(border + block_bytes(format) * 41), parts(whole.size());
     fill_random(format, whole, 2.0f, 5);
-    fill_random(format, std::span(parts).subspan(border), 2.0f, 5, random_stretch * 3);
+    fill_random(format, std::span(parts).subspan(border), 2.0f, 5, random_chunk * 3);
     fill_random(format, std::span(parts).first(border), 2.0f, 5);
     EXPECT_TRUE(whole == parts);
   }

@@ -64,7 +64,7 @@ class Everything : public ::testing::Environment {
   }
   void TearDown() override {
     constexpr int enough = 400;
-    std::cout << positions_ << " positions; " << strays_ << " beyond the tolerance behind " << detours_
+    std::cout << positions_ << " positions; " << strays_ << " beyond the tolerance after " << detours_
               << " near ties of routers; otherwise the farthest position is " << worst_ << " off\n";
     const bool is_part = std::getenv("GTEST_TOTAL_SHARDS") != nullptr;  // run_all.py adds up the parts
     if (positions_ < enough || is_part) return;

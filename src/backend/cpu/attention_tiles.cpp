@@ -17,7 +17,7 @@ constexpr int segment = 4 * attend_chunk;  // positions
 
 struct Task {
   int sequence;
-  int kv_head, kv_heads;  // the first and how many
+  int kv_head, kv_heads;  // index of the first key head, and their number
   int row, rows;          // of the batch
   int begin, end;         // positions that any of its rows sees
 
@@ -72,7 +72,7 @@ State state_of(float* memory, const Task& task, const Shape& shape, int head) {
   return State(memory + std::ptrdiff_t{head} * queries * (shape.padded + 2), queries);
 }
 
-// A task's queries as the kernel wants them: [kv_heads, rows * group].
+// The queries of a task as arguments of the kernel: [kv_heads, rows * group].
 struct Queries {
   std::vector<const float*> query;
   std::vector<int> first, last;
@@ -99,7 +99,7 @@ void clear(const Task& task, const Shape& shape, float* memory) {
   }
 }
 
-// What a task's heads ask of the kernel, all but the positions and the state.
+// The arguments of the kernel for a task, except positions and state.
 std::vector<AttendCall> calls_of(const Task& task, const AttentionCall& call, const Queries& queries) {
   const AttentionSpec& spec = call.spec;
   const Shape shape(spec);
@@ -197,7 +197,7 @@ std::size_t aligned(std::size_t size) {
   return (size + 15) / 16 * 16;
 }
 
-// All segments of a task, put together in `memory`; `spare` is room for one more state.
+// Combines all segments of a task in `memory`; `spare` has room for one more state.
 void run_task(const Compute& compute, const Task& task, const AttentionCall& call, const Matrix& qkv,
               float* memory, float* spare, float* scratch) {
   const Shape shape(call.spec);
@@ -209,11 +209,11 @@ void run_task(const Compute& compute, const Task& task, const AttentionCall& cal
   }
 }
 
-// Every segment by itself, in any order; then one thread for each task puts them together.
+// Computes every segment by itself, in any order; then one thread per task combines them.
 void attend_split(const Compute& compute, Matrix out, Matrix qkv, const AttentionCall& call,
                   const std::vector<Task>& tasks, std::size_t state) {
   const Shape shape(call.spec);
-  std::vector<int> first = {0};  // of each task, among all segments
+  std::vector<int> first = {0};  // index of the first segment of each task
   for (const Task& task : tasks) first.push_back(first.back() + task.segments());
   float* states =
       compute.scratch.shared(Scratch::Use::partial_attention, static_cast<std::size_t>(first.back()) * state);

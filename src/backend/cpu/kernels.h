@@ -17,8 +17,8 @@ namespace inferno::cpu {
 
 inline constexpr int activation_group = 32;  // activations under one scale
 
-// The inputs of `width` tokens side by side. As whole numbers: pairs of columns as two int16, one scale for
-// 32 columns, and sums (scale included) of 16 and of 32 columns for formats with minima.
+// The inputs of `width` tokens side by side, quantized to integers: pairs of columns as two int16, one scale
+// for 32 columns, and sums (scale included) of 16 and of 32 columns for formats with minima.
 struct IntegerTile {
   const std::int32_t* pairs = nullptr;  // [cols / 2, width]
   const float* scales = nullptr;        // [cols / 32, width]
@@ -31,26 +31,25 @@ struct IntegerTile {
 };
 inline constexpr int max_byte_tokens = 2;
 
-inline constexpr int columns_together =
-    1024;  // a multiple of every block: products of floats add up in such runs
+inline constexpr int columns_together = 1024;  // columns summed in one run; a multiple of every block size
 
 // out (16 columns) = start + panel * tile, for `blocks` blocks along the columns.
 struct PanelCall {
   const std::byte* panel = nullptr;
   int blocks = 0;
-  IntegerTile integers;           // for formats with whole numbers
+  IntegerTile integers;           // for formats with integer kernels
   const float* floats = nullptr;  // [cols, width] for the others
   float* out = nullptr;           // [tokens, stride]
   std::ptrdiff_t stride = 0;
-  int rows = 0;                 // of the panel that exist, up to 16
-  int tokens = 0;               // of the tile that exist, up to its width
-  const float* bias = nullptr;  // [rows]; null when there is none or it is already in `out`
+  int rows = 0;                 // valid rows of the panel, up to 16
+  int tokens = 0;               // valid tokens of the tile, up to its width
+  const float* bias = nullptr;  // [rows]; null if there is none or `out` already has it
   bool continues = false;       // add to what is in `out`
   bool prefetches = false;      // with one or two tokens: see wants_prefetch()
 };
 using PanelKernel = void (*)(const PanelCall& call);
 
-// A row of activations as whole numbers, every `width` elements: one token's share of an IntegerTile.
+// Quantizes one row of activations into its part of an IntegerTile, with a stride of `width`.
 struct QuantizeCall {
   const float* in = nullptr;
   int cols = 0;  // a multiple of 32
@@ -70,7 +69,7 @@ struct NormCall {
   const float* bias = nullptr;  // or null
 };
 
-// Some queries of one sequence that share a key head, against positions [begin, end). Running maxima, totals
+// Queries of one sequence that share a key head, against positions [begin, end). Running maxima, totals
 // and sums carry over from call to call, so that a context may be split.
 struct AttendCall {
   int queries = 0;
@@ -78,7 +77,7 @@ struct AttendCall {
   const int* first = nullptr;           // [queries]: each sees positions first..last
   const int* last = nullptr;
   int begin = 0, end = 0;               // from a multiple of attend_chunk on
-  int first_known = 0, last_known = 0;  // positions from the one up to below the other have blocks
+  int first_known = 0, last_known = 0;  // positions [first_known, last_known) have blocks
   int head_dim = 0;
   float scale = 0.0f;
   const float *keys = nullptr, *values = nullptr;  // of this head, at cache row 0

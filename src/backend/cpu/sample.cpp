@@ -1,5 +1,5 @@
-// Drawing tokens, as backend/sampling.h defines it. No vocabulary is sorted: only the tokens near the
-// likeliest one are gathered, as many as the settings can reach, and of those only as many as are kept.
+// Samples tokens as backend/sampling.h defines it. The vocabulary is never sorted: only the likeliest tokens
+// that the settings can reach are gathered, and only those that are kept are ordered.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -152,7 +152,7 @@ class RowSampler {
     return !history.empty() && (row_.repetition != 1.0f || row_.presence != 0.0f || row_.frequency != 0.0f);
   }
 
-  // What edit() changes, kept where candidates are gathered only later, from the end of the memory.
+  // The logits that edit() changes, stored at the end of the memory until candidates are gathered.
   void remember(std::span<const ListEntry> history, std::span<const ListEntry> bias) {
     for (const auto list : {history, bias}) {
       for (const ListEntry& entry : list) kept_.push_back({logits_[entry.token], entry.token});
@@ -268,7 +268,7 @@ class RowSampler {
   // sorts nothing but the last few.
   template <class Before>
   Candidates keep_mass(Candidates from, double target, const Before& before) {
-    std::size_t low = 0, high = from.size();  // the border lies in between
+    std::size_t low = 0, high = from.size();  // the border is in between
     double sum = 0.0;                         // of those before `low`
     while (high - low > 32) {
       const std::size_t middle = low + (high - low) / 2;

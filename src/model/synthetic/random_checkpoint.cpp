@@ -16,18 +16,20 @@
 namespace inferno {
 namespace {
 
-// Blocks made when they are read. Reads must begin and end at block borders, as the loader's rows do.
+// Generates blocks when they are read. Reads must begin and end at block borders, as the rows of the loader
+// do.
 class RandomSource final : public ByteSource {
  public:
   RandomSource(WeightFormat format, std::uint64_t bytes, float deviation, std::uint64_t seed)
       : format_(format), bytes_(bytes), deviation_(deviation), seed_(seed) {}
   std::uint64_t size() const override { return bytes_; }
   void read(std::uint64_t offset, std::span<std::byte> to) const override {
-    const std::size_t block = block_bytes(format_), stretch = block * random_stretch;
+    const std::size_t block = block_bytes(format_), chunk = block * random_chunk;
     expects(offset % block == 0 && to.size() % block == 0, "random tensors are read in whole blocks");
     expects(offset <= bytes_ && to.size() <= bytes_ - offset, "random tensors are read within their bounds");
-    if (const std::size_t skip = offset % stretch; skip != 0) {  // the rest of the stretch it begins in
-      const std::size_t count = std::min(stretch - skip, to.size());
+    if (const std::size_t skip = offset % chunk;
+        skip != 0) {  // the rest of the chunk that the read begins in
+      const std::size_t count = std::min(chunk - skip, to.size());
       std::vector<std::byte> whole(skip + count);
       fill_random(format_, whole, deviation_, seed_, (offset - skip) / block);
       std::memcpy(to.data(), whole.data() + skip, count);

@@ -1,5 +1,5 @@
-// Attention of some queries that share a key head, 64 positions at a time. Keys are turned on their side
-// once for all queries, so that 16 scores fill a vector; values are summed in memory order.
+// Attention of several queries that share a key head, 64 positions at a time. Keys are transposed once for
+// all queries, so that 16 scores fill a vector; values are summed in memory order.
 #pragma once
 
 #include "backend/cpu/kernels.h"
@@ -11,7 +11,8 @@ namespace {
 
 inline constexpr int score_vectors = attend_chunk / lanes;
 
-// The cache rows of one chunk. Positions that no query sees repeat a neighbour's row: read, never used.
+// The cache rows of one chunk. Positions that no query sees repeat a neighbour's row, which is read and not
+// used.
 struct ChunkRows {
   int first = 0, count = 0;
   const float* keys[attend_chunk];
@@ -35,8 +36,8 @@ inline void find_rows(ChunkRows& rows, const AttendCall& call, int first) {
   }
 }
 
-// turned[d][j] = element d of key j. The next chunk's keys are asked for meanwhile, into the second-level
-// cache: the rows of a head are too far apart for the hardware prefetcher.
+// turned[d][j] = element d of key j. Meanwhile the keys of the next chunk are prefetched into the
+// second-level cache: the rows of a head are too far apart for the hardware prefetcher.
 template <class M>
 void turn_keys(float* turned, const ChunkRows& rows, const ChunkRows& next, int head_dim) {
   for (int j = 0; j < rows.count; j += lanes) {
@@ -71,7 +72,7 @@ void score(float* scores, const float* turned, const float* const* query, const 
   });
 }
 
-// Scores become shares relative to the running maximum; returns what earlier sums must be multiplied by.
+// Turns scores into weights relative to the running maximum; returns the factor for earlier sums.
 template <class M>
 float soften(float* scores, int q, const ChunkRows& rows, const AttendCall& call) {
   const int last_here = rows.first + rows.count - 1;
@@ -111,7 +112,7 @@ float soften(float* scores, int q, const ChunkRows& rows, const AttendCall& call
 // One chunk for one group of queries.
 struct GroupStep {
   const ChunkRows& rows;
-  const ChunkRows* next;  // to be asked for; null when an earlier group has done so
+  const ChunkRows* next;  // to be prefetched; null if an earlier group has done so
   const float* shares;    // [queries, attend_chunk]
   const float* shrink;    // [queries]
 };

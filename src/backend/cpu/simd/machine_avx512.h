@@ -1,5 +1,5 @@
-// Sixteen lanes as one AVX-512 register. Included by one source file for each level, after which the
-// kernels are templates over what is declared here; `dot` is added by those files.
+// Sixteen lanes as one AVX-512 register. The kernels are templates over this struct; the source file of each
+// level adds `dot`.
 #pragma once
 
 #include <immintrin.h>
@@ -16,14 +16,15 @@ struct Avx512 {
   using Words = __m512i;  // 32 int16
   using Ints = __m512i;   // 16 int32
 
-  static constexpr int float_chains = 2;  // sums for each token: two for each of 12 fit the registers
+  static constexpr int float_chains =
+      2;  // accumulators per token: two for each of 12 tokens fit the registers
   // Accumulators of an attention tile, chosen to fit the registers.
   static constexpr int attend_queries = 4, attend_vectors = 4;
 
   // Whole numbers of 16 bits.
   static Words line(const void* from) {
     Words x = _mm512_loadu_si512(from);
-    // Into a register, once: the compiler would load it again for every use, and loads are what is scarce.
+    // Keeps the value in a register: the compiler would reload it for every use, and load ports are scarce.
     asm("" : "+v"(x));
     return x;
   }

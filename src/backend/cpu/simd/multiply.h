@@ -1,7 +1,7 @@
 // Panels times tiles: 16 rows of weights in the lanes of a vector, `width` tokens in as many registers.
 //
-// Whole numbers: |code| <= 127 and |activation| <= 32767, so 32 products stay below 2^27 and a unit's sum is
-// exact. Only then it becomes a float and meets both scales.
+// Integers: |code| <= 127 and |activation| <= 32767, so 32 products stay below 2^27 and the sum of a unit is
+// exact. It is then converted to float and multiplied by both scales.
 #pragma once
 
 #include "backend/cpu/kernels.h"
@@ -12,7 +12,8 @@ namespace inferno::cpu {
 // NOLINTNEXTLINE: each including file must have a copy of its own, see kernels.h
 namespace {
 
-// Independent sums of whole numbers for each token: a few tokens alone do not fill the multiplier's pipeline.
+// Independent integer accumulators for each token, because few tokens alone do not fill the multiply
+// pipeline.
 template <int width>
 inline constexpr int chains = width <= 2   ? 4
                               : width <= 4 ? 2
@@ -38,8 +39,8 @@ void end_sums(const typename M::Floats (&sums)[width], const PanelCall& call) {
   });
 }
 
-// Asks for what is read about a microsecond from now. The processor's own guess stops at the end of a page
-// and, with several tokens, sees too little of the stream ahead.
+// Prefetches what is read about a microsecond from now. The hardware prefetcher stops at the end of a page
+// and, with several tokens, does not run far enough ahead.
 template <std::size_t bytes>
 [[gnu::always_inline]] inline void prefetch(const void* at) {
   constexpr std::size_t line = 64, ahead = 4096;
@@ -50,10 +51,10 @@ template <std::size_t bytes>
 template <class Step>
 concept InPlace = requires(const Step step) { step.template words_in_place<0>(); };
 
-// The products of a unit's whole numbers. With one or two tokens taking the codes out costs more than the
-// products: codes then stay where they are in their lanes, each place has a sum of its own, and the sums are
-// shifted back. They are whole multiples, so nothing is lost; they stay below 2^31 because only every
-// fourth product goes into one: 15 * 2^8 * 32767 * 8.
+// The integer products of a unit. With one or two tokens, extracting the codes costs more than the products:
+// the codes are then multiplied in place, each bit position has its own accumulator, and the sums are shifted
+// back. The shift is exact; the sums stay below 2^31 because only every fourth product is added to one of
+// them: 15 * 2^8 * 32767 * 8.
 template <class M, class B, int width>
 [[gnu::always_inline]] inline void multiply_unit(typename M::Ints (&totals)[width], const Panel<B>& panel,
                                                  int u, const std::int32_t* pairs) {
@@ -92,7 +93,7 @@ template <class M, class B, int width>
 template <class M, class B, int width>
 concept InBytes = MultipliesBytes<M> && std::same_as<B, blocks::Q8_0> && width <= max_byte_tokens;
 
-// The same by bytes: no number is widened. Weights are 128 too large, which the offset takes back.
+// The same with byte products, without widening. Weights are 128 too large; the offset corrects that.
 template <class M, int width>
 [[gnu::always_inline]] inline void multiply_bytes(typename M::Ints (&totals)[width],
                                                   const Panel<blocks::Q8_0>& panel, const IntegerTile& tile,
@@ -158,7 +159,7 @@ template <class M, HasIntegers B, int width, bool prefetches>
   end_sums<M>(sums, call);
 }
 
-// With one or two tokens it depends on the processor whether there is time to spare for asking, or need.
+// With one or two tokens it depends on the CPU whether software prefetch helps.
 template <class M, HasIntegers B, int width>
 void multiply_integers(const PanelCall& call) {
   if (width > 2 || call.prefetches) {
@@ -183,8 +184,8 @@ typename M::Floats column_of(const Panel<blocks::Bf16>& panel) {
   return column == 0 ? M::even_bf16(line) : M::odd_bf16(line);
 }
 
-// Columns [0, blocks * columns) of a tile, in as many sums for each token as the machine has registers for
-// with its widest tile: a token's result must not depend on how many others there are.
+// Columns [0, blocks * columns) of a tile. The number of accumulators per token is fixed by the registers
+// that the widest tile has, because a token's result must not depend on the number of other tokens.
 template <class M, HasPanel B, int width>
 [[gnu::always_inline]] inline void add_columns(typename M::Floats (&sums)[width], const Panel<B>* panel,
                                                const float* in, int blocks, bool prefetches) {
@@ -208,7 +209,7 @@ template <class M, HasPanel B, int width>
       [&]<int i>() { sums[i % width] = M::plus(sums[i % width], others[1 + i / width][i % width]); });
 }
 
-// The sums are put together after every `columns_together`, be they of one call or of several.
+// The accumulators are combined after every `columns_together` columns, whether in one call or in several.
 template <class M, HasPanel B, int width>
 void multiply_floats(const PanelCall& call) {
   constexpr int columns = panel_columns<B>, at_once = columns_together / columns;
@@ -232,7 +233,7 @@ constexpr PanelKernel kernel_of() {
   }
 }
 
-// The kernel for one of the machine's widths; null when there is none.
+// The kernel for one tile width; null if there is none.
 template <class M, int... widths>
 PanelKernel panel_kernel_among(WeightFormat format, int width) {
   return visit(format, [width]<Block B>(B) -> PanelKernel {
