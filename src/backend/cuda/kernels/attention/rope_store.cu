@@ -31,7 +31,7 @@ __device__ float inverse_rms(const RopeCall& call, std::int64_t head, int lane) 
 
 // A lane takes pairs and, after the rotated dimensions, single elements: it only reads elements that it
 // writes.
-__device__ void finish_head(const RopeCall& call, std::int64_t row, int h, int lane) {
+__device__ void rotate_head(const RopeCall& call, std::int64_t row, int h, int lane) {
   const std::int64_t head =
       row * (call.heads + 2 * call.kv_heads) * call.head_dim + std::int64_t{h} * call.head_dim;
   const bool is_key = h >= call.heads;
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(32 * warps) rotate_kernel(const RopeCall call)
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int h = static_cast<int>(blockIdx.y) * warps + static_cast<int>(threadIdx.x) / 32;
   if (h < call.heads + call.kv_heads) {
-    finish_head(call, row, h, lane);
+    rotate_head(call, row, h, lane);
   } else if (h < call.heads + 2 * call.kv_heads) {
     copy_value(call, row, h, lane);
   }
@@ -86,7 +86,7 @@ __device__ float4 scaled(float4 x, float factor, float4 gain) {
   return {x.x * factor * gain.x, x.y * factor * gain.y, x.z * factor * gain.z, x.w * factor * gain.w};
 }
 // a * c + b * s, element by element.
-__device__ float4 turned(float4 a, float4 c, float4 b, float4 s) {
+__device__ float4 rotated(float4 a, float4 c, float4 b, float4 s) {
   return {a.x * c.x + b.x * s.x, a.y * c.y + b.y * s.y, a.z * c.z + b.z * s.z, a.w * c.w + b.w * s.w};
 }
 __device__ float4 negated(float4 x) {
@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(32 * warps) rotate_whole_kernel(const RopeCall
   let_next_start();
   const int l = static_cast<int>(threadIdx.x) % lanes, all = call.heads + 2 * call.kv_heads;
   const int h = static_cast<int>(blockIdx.y) * heads_at_once + static_cast<int>(threadIdx.x) / lanes;
-  const bool is_there = h < all;
+  const bool exists = h < all;
   const std::int64_t row = blockIdx.x, at = (row * all + min(h, all - 1)) * Dims + 4 * l;
   float* own = reinterpret_cast<float*>(call.qkv.data) + at;
   float4 a = four_at(own), b = four_at(own + half);
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(32 * warps) rotate_whole_kernel(const RopeCall
       b = scaled(b, inverse, four_at(gain + half + 4 * l));
     }
   }
-  if (!is_there) return;
+  if (!exists) return;
   const std::int64_t slot = std::int64_t{call.slots[row]} * call.kv_heads;
   if (h >= call.heads + call.kv_heads) {
     const std::int64_t to = (slot + h - call.heads - call.kv_heads) * Dims + 4 * l;
@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(32 * warps) rotate_whole_kernel(const RopeCall
   }
   const float* cosines = call.table + std::int64_t{call.positions[row]} * Dims + 4 * l;
   const float4 c = four_at(cosines), s = four_at(cosines + half);
-  const float4 low = turned(a, c, negated(b), s), high = turned(b, c, a, s);
+  const float4 low = rotated(a, c, negated(b), s), high = rotated(b, c, a, s);
   *reinterpret_cast<float4*>(own) = low;
   *reinterpret_cast<float4*>(own + half) = high;
   if (h < call.heads) return;

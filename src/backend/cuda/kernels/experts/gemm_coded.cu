@@ -28,7 +28,7 @@ __device__ constexpr int place_of(int column) {
 }
 static_assert(Codec::element(1, 0) == 16 && Codec::element(0, 1) == 8);
 
-struct Result {
+struct Epilogue {
   const Arguments& call;
   const Tile& tile;
   const Smem& smem;
@@ -135,11 +135,11 @@ __global__ void __launch_bounds__(threads, 1) coded_kernel(const __grid_constant
     const int steps = call.cols / tile_k;
     Sums sums;
     consumer.multiply(sums, steps, filled);
-    const Result result = {call, tile, smem, warp, static_cast<int>(threadIdx.x) % 32, turn};
+    const Epilogue epilogue = {call, tile, smem, warp, static_cast<int>(threadIdx.x) % 32, turn};
     if constexpr (Gated) {
-      result.write_activated(sums);
+      epilogue.write_activated(sums);
     } else {
-      result.write(sums);
+      epilogue.write(sums);
     }
   }
 }

@@ -25,7 +25,7 @@ constexpr int sums_stride = batch_experts + 8;                   // padding agai
 static_assert(run == route_run && block_tokens * sizeof(float) == route_many_bytes(1));
 static_assert(sizeof(float) * warps * block_tokens * sums_stride + route_many_max_bytes <= (46 << 10));
 
-struct ManyCall {
+struct RouteManyCall {
   Elements in;  // [tokens, cols]
   const std::byte* router;
   std::int64_t router_bytes;  // per row, or per tile of eight rows
@@ -66,7 +66,7 @@ struct RouterRows {
   const std::byte* own;
   int tile_bytes;
 
-  __device__ RouterRows(const ManyCall& call, int g, int t)
+  __device__ RouterRows(const RouteManyCall& call, int g, int t)
       : own(call.router + (is_wide ? g * call.router_bytes + 4 * run * t : tiles::run_16_bit(g, t))),
         tile_bytes(static_cast<int>(is_wide ? tiles::tile_rows * call.router_bytes : call.router_bytes)) {}
   __device__ const uint4* at(int tile, int step) const {
@@ -139,8 +139,8 @@ __device__ void add_products(float (&c)[4], const std::uint32_t (&a)[4], const s
 // A warp's part of the logits: every eighth step of the columns, 32 experts per batch. Tokens of two steps
 // and weights of two batches are in flight or in use.
 template <WeightFormat Format, int Batches>
-struct Adder {
-  const ManyCall& call;
+struct LogitAccumulator {
+  const RouteManyCall& call;
   const RouterRows<Format> router;
   const int first_tile, warp, lane;
   RouterRun<Format> weights[2][batch_tiles];
@@ -197,8 +197,8 @@ struct Adder {
 };
 
 // Reduces the warps' sums of a batch, in order.
-__device__ void join(const ManyCall& call, Sums& smem, float* logits, const float (&sums)[batch_tiles][4],
-                     int first) {
+__device__ void reduce_sums(const RouteManyCall& call, Sums& smem, float* logits,
+                            const float (&sums)[batch_tiles][4], int first) {
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
   __syncthreads();  // the sums of the previous batch have been read
 #pragma unroll
@@ -221,7 +221,7 @@ __device__ void join(const ManyCall& call, Sums& smem, float* logits, const floa
 }
 
 template <WeightFormat Format, int Batches>
-__global__ void __launch_bounds__(threads) route_many_kernel(const __grid_constant__ ManyCall call) {
+__global__ void __launch_bounds__(threads) route_many_kernel(const __grid_constant__ RouteManyCall call) {
   extern __shared__ __align__(16) float logits[];  // [block_tokens, count]
   __shared__ __align__(16) Sums smem;
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
@@ -232,16 +232,16 @@ __global__ void __launch_bounds__(threads) route_many_kernel(const __grid_consta
     rows[i] = std::int64_t{min(first_token + lane / 4 + 8 * i, call.tokens - 1)} * call.cols;
   }
   for (int first = 0; first < call.count; first += Batches * batch_experts) {
-    Adder<Format, Batches> adder = {call, {call, lane / 4, lane % 4}, first / 8, warp, lane};
-    adder.begin();
+    LogitAccumulator<Format, Batches> accumulator = {call, {call, lane / 4, lane % 4}, first / 8, warp, lane};
+    accumulator.begin();
     if (first == 0) {
       wait_for_previous();
       let_next_start();
     }
-    adder.finish(rows);
+    accumulator.finish(rows);
 #pragma unroll
     for (int batch = 0; batch < Batches; ++batch) {
-      join(call, smem, logits, adder.sums[batch], first + batch * batch_experts);
+      reduce_sums(call, smem, logits, accumulator.sums[batch], first + batch * batch_experts);
     }
   }
   __syncthreads();
@@ -253,7 +253,7 @@ __global__ void __launch_bounds__(threads) route_many_kernel(const __grid_consta
 }
 
 template <WeightFormat Format>
-void start(const Queue& queue, const ManyCall& call) {
+void start(const Queue& queue, const RouteManyCall& call) {
   const Shape shape = {.grid = dim3(blocks_for(call.tokens, block_tokens)),
                        .threads = threads,
                        .shared = static_cast<std::size_t>(route_many_bytes(call.count))};
@@ -264,7 +264,7 @@ void start(const Queue& queue, const ManyCall& call) {
 }  // namespace
 
 void route_many(const Queue& queue, const RoutedRows& rows, const WeightView& router, const MoeMlp& spec) {
-  const ManyCall call = {
+  const RouteManyCall call = {
       .in = elements_of(rows.in),
       .router = router.data,
       .router_bytes = router.layout == Layout::tiled ? router.tile_bytes : router.row_bytes,

@@ -58,13 +58,13 @@ __device__ void write_narrow(const RouteCall& call, const float (&values)[run], 
 }
 
 // A warp's part of the row and of the experts.
-struct Share {
+struct WarpWork {
   int rank, blocks;   // of this block in the cluster
   int quarter, slot;  // part of the row, and index among the experts that the block takes at once
   int begin, end;     // in runs
   int lane;
 
-  __device__ explicit Share(int cols)
+  __device__ explicit WarpWork(int cols)
       : rank(static_cast<int>(blockIdx.y)),
         blocks(static_cast<int>(gridDim.y)),
         quarter(static_cast<int>(threadIdx.x) / 32 % quarters),
@@ -89,7 +89,7 @@ __device__ float dot(const float (&a)[run], const float (&b)[run]) {
 }
 
 // Loads this warp's part of the row, keeps the first runs and returns its largest value.
-__device__ float read_row(const RouteCall& call, const Share& own, std::int64_t row,
+__device__ float read_row(const RouteCall& call, const WarpWork& own, std::int64_t row,
                           float (&kept)[kept_runs][run]) {
   float largest = 0.0f;
   const auto look_at = [&](const float(&values)[run]) {
@@ -113,7 +113,7 @@ __device__ float read_row(const RouteCall& call, const Share& own, std::int64_t 
 }
 
 template <class Reader>
-__device__ void load_weights(const Reader& router, const Share& own, int expert, int count,
+__device__ void load_weights(const Reader& router, const WarpWork& own, int expert, int count,
                              float (&weights)[kept_runs][run]) {
 #pragma unroll
   for (int j = 0; j < kept_runs; ++j) {
@@ -124,8 +124,8 @@ __device__ void load_weights(const Reader& router, const Share& own, int expert,
 }
 
 // Writes the 16-bit row, by one block: every run by one of the warps that hold it.
-__device__ void finish_row(const RouteCall& call, const Share& own, std::int64_t row,
-                           const float (&kept)[kept_runs][run], const float* largest_of) {
+__device__ void write_row(const RouteCall& call, const WarpWork& own, std::int64_t row,
+                          const float (&kept)[kept_runs][run], const float* largest_of) {
   float largest = largest_of[0];
   for (int quarter = 1; quarter < quarters; ++quarter) largest = fmaxf(largest, largest_of[quarter]);
   const float factor = factor_for(largest), inverse = 1.0f / factor;
@@ -149,7 +149,7 @@ __global__ void __launch_bounds__(threads) route_rows_kernel(const Reader router
   extern __shared__ __align__(16) float sums[];  // [quarters, count], then [count] logits
   __shared__ float largest_of[quarters];
   float* logits = sums + quarters * call.count;
-  const Share own(call.cols);
+  const WarpWork own(call.cols);
   if (own.blocks > 1) cluster_arrive();  // no remote store before the target block has started
   float weights[kept_runs][run], kept[kept_runs][run];
   load_weights(router, own, own.expert(0, own.slot), call.count, weights);
@@ -190,7 +190,7 @@ __global__ void __launch_bounds__(threads) route_rows_kernel(const Reader router
       store_remote(remote_address(logits + expert, 0), __float_as_uint(sum));
     }
   }
-  if (own.rank == own.blocks - 1) finish_row(call, own, row, kept, largest_of);
+  if (own.rank == own.blocks - 1) write_row(call, own, row, kept, largest_of);
   __syncwarp();
   if (own.blocks > 1) {
     cluster_arrive();

@@ -20,7 +20,7 @@ struct EpilogueOperands {
     if (column >= 0) residual = __ldcg(call.residual + column);
   }
   // Combine: the weighted sum of the chosen experts' biases. Lane k holds the k-th routing weight.
-  __device__ void join_biases(const StreamCall& call, const StreamSmem& smem, float shares) {
+  __device__ void combine_biases(const StreamCall& call, const StreamSmem& smem, float shares) {
     if (call.bias == nullptr) return;
     float sum = 0.0f;
     for (int k = 0; k < call.active; ++k) {

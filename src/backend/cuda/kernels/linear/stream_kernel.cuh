@@ -178,7 +178,7 @@ __device__ void run_consumers(const StreamCall& call, const StreamSmem& smem, co
     } else if (is_adding(mode)) {
       operands.read_residual(call);
     }
-    if (mode == StreamMode::combine) operands.join_biases(call, smem, warp.shares);
+    if (mode == StreamMode::combine) operands.combine_biases(call, smem, warp.shares);
     if (mode == StreamMode::add && batch == 0) router.read(call);
     float* reduced = smem.reduced + turn * StreamSmem::batch_floats;
     warp.multiply_batch(reduced, min(stream_batch, work.pairs - batch));
