@@ -6,14 +6,12 @@
 
 #include <algorithm>
 
-#include "backend/cuda/bandwidth.h"
 #include "backend/cuda/check.h"
 #include "backend/cuda/dispatch/dispatch.h"
 #include "backend/cuda/graph.h"
 #include "backend/cuda/kernels/attention/attention.h"
 #include "backend/cuda/kernels/elementwise/elementwise.h"
 #include "backend/cuda/kernels/sample/sample.h"
-#include "backend/cuda/load.h"
 #include "backend/cuda/memory.h"
 #include "backend/cuda/pack.h"
 #include "backend/cuda/probe.h"

@@ -1,7 +1,7 @@
 // Linked instead of the CUDA backend in builds without it: asking for the device is an error with a reason,
 // never another device.
 #include "backend/backend.h"
-#include "backend/cuda/self_check.h"
+#include "backend/cuda/probe.h"
 #include "base/error.h"
 
 namespace inferno {

@@ -1,9 +1,12 @@
 // Stored weights in device memory, in the layout the kernels read fastest.
 #pragma once
 
+#include <span>
+
 #include "backend/backend.h"
 #include "backend/cuda/kernels/linear/weights.h"
 #include "backend/cuda/memory.h"
+#include "backend/weight_source.h"
 
 namespace inferno::cuda {
 
@@ -33,5 +36,10 @@ class Packer {
   Buffer room_;  // stored blocks on their way
   std::size_t expanded_bytes_ = 0;
 };
+
+// Weights from their files into device memory: read by several threads, sent through pinned memory, put into
+// the kernels' layout on the device. threads 0: as many as help. Waits until all weights are there.
+void load_weights(const Queue& queue, Packer& packer, DeviceMemory& memory, std::span<Weight> to,
+                  std::span<const WeightSource> from, int threads);
 
 }  // namespace inferno::cuda

@@ -1,5 +1,5 @@
 // Which NVIDIA GPUs there are and, if none can be used, exactly why. Asks the driver library that is found
-// at run time, so it needs no CUDA at build time and belongs to every build.
+// at run time, so it needs no CUDA at build time and belongs to every build; only self_check() needs CUDA.
 #pragma once
 
 #include <cstdint>
@@ -71,5 +71,9 @@ bool runs_on(std::string_view architecture, int major, int minor);
 
 // Why a device that the driver offers is of no use to this program; nullopt when it is.
 std::optional<Advice> why_unusable(const GpuDevice& device, const GpuProbe& probe, const CudaBuild& build);
+
+// Whether a device computes correctly: one small product with each kind of kernel, compared with the CPU.
+// What went wrong; nullopt if the results are right. Never throws.
+std::optional<std::string> self_check(int device);
 
 }  // namespace inferno::cuda

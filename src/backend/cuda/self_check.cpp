@@ -1,4 +1,4 @@
-#include "backend/cuda/self_check.h"
+#include "backend/cuda/probe.h"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "backend/cuda/self_check.h"
+#include "backend/cuda/probe.h"
 #include "cli/command.h"
 #include "cli/doctor/device_check.h"
 #include "cli/doctor/kernels.h"

@@ -1,17 +1,59 @@
 // Which kernels compute an operation: one problem struct and one table for each operation. The operations of
 // the CUDA backend, `inferno doctor --verbose`, `inferno bench --verbose` and the golden file of
 // dispatch_test.cpp all ask these functions, so there is no second account of the choice.
+//
+// Tables are plain C++ and part of every build, so that a choice can be printed and tested without a GPU. The
+// CUDA build has a table of RunRow with the same kernels; is_in_order() compares both at compile time.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <span>
-#include <string>
 #include <string_view>
 
-#include "backend/cuda/dispatch/device_traits.h"
-#include "backend/cuda/dispatch/table.h"
-#include "backend/cuda/weight_view.h"
+#include "backend/cuda/dispatch/shapes.h"
 
 namespace inferno::cuda {
+
+// Rows are in order of preference: the first that takes a problem runs it.
+template <class Kernel, class Problem>
+struct Row {
+  Kernel kernel;
+  std::string_view name;
+  bool (*takes)(const Problem&);
+};
+
+template <class Kernel, class Run>
+struct RunRow {
+  Kernel kernel;
+  Run run;
+};
+
+template <class Kernel, class Problem, std::size_t Count>
+using Table = std::array<Row<Kernel, Problem>, Count>;
+
+// Whether the rows are in the order of the enumerators, which makes a kernel's number its row.
+template <class Rows>
+constexpr bool is_in_order(const Rows& rows) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (static_cast<std::size_t>(rows[i].kernel) != i) return false;
+  }
+  return true;
+}
+
+// The last row of a table takes everything.
+template <class Kernel, class Problem, std::size_t Count>
+constexpr const Row<Kernel, Problem>& first_that_takes(const Table<Kernel, Problem, Count>& table,
+                                                       const Problem& problem) {
+  std::size_t i = 0;
+  while (i + 1 < Count && !table[i].takes(problem)) ++i;
+  return table[i];
+}
+
+template <class Problem>
+constexpr bool takes_everything(const Problem&) {
+  return true;
+}
 
 // -- linear, linear_activated, linear_add_norm
 
@@ -116,5 +158,18 @@ enum class RotateAttendKernel : std::uint8_t { decode, rotate_then_attend };
 inline constexpr std::size_t rotate_attend_kernels = 2;
 using RotateAttendRow = Row<RotateAttendKernel, AttentionProblem>;
 const RotateAttendRow& choose_rotate_and_attend(const AttentionProblem& problem);
+
+// -- what the tables of several operations ask
+
+bool has_gemv(const WeightView& weight);
+// Rows of a gate, then rows of up: one matrix of 2 * hidden rows, or two alike of `hidden`.
+bool is_gate_and_up(std::span<const WeightView> parts, int hidden);
+bool has_gated_gemv(std::span<const WeightView> gate_up, int hidden);
+// Activations that gemm kernels can apply to their sums: silu and its clamped variant, gated.
+bool is_gate(const ActivationSpec& activation);
+bool has_gated_gemm(const DeviceTraits& device, std::span<const WeightView> gate_up, int hidden,
+                    const ActivationSpec& activation);
+// Whether a stream kernel can add its result to the residual stream and leave 1 / rms to the next kernel.
+bool can_delay_norm(const DeviceTraits& device, const Norm& norm, const WeightView& weight, int vectors);
 
 }  // namespace inferno::cuda

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "backend/cuda/dispatch/dispatch.h"
-#include "backend/cuda/dispatch/families.h"
 
 namespace inferno::cuda {
 namespace {

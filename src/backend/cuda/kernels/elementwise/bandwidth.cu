@@ -1,7 +1,8 @@
 // A kernel that only reads: eight loads of 16 bytes in flight for each of 512 threads.
-#include "backend/cuda/bandwidth.h"
+#include "backend/cuda/kernels/elementwise/elementwise.h"
 
 #include "backend/cuda/kernels/launch.cuh"
+#include "backend/cuda/memory.h"
 
 namespace inferno::cuda {
 namespace {

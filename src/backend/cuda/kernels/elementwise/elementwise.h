@@ -9,6 +9,8 @@
 
 namespace inferno::cuda {
 
+class DeviceMemory;
+
 // out[r] = scale * table[rows[r]], or out[r] += table[rows[r]].
 void embed(const Queue& queue, Matrix out, const WeightView& table, Matrix rows, float scale);
 void add_rows(const Queue& queue, Matrix out, const WeightView& table, Matrix rows);
@@ -20,5 +22,9 @@ void activate(const Queue& queue, Matrix out, Matrix in, const ActivationSpec& a
 // A small upload.
 bool can_put(const std::byte* to, std::size_t bytes);
 void put(const Queue& queue, std::byte* to, std::span<const std::byte> from);
+
+// How fast the device reads its memory, which decoding is measured against: bytes in a second, the best of a
+// few reads of two gibibytes.
+double read_bandwidth(const Queue& queue, DeviceMemory& memory);
 
 }  // namespace inferno::cuda
