@@ -7,7 +7,6 @@
 #include "checkpoint/config_json.h"
 #include "checkpoint/generation_config.h"
 #include "checkpoint/open_checkpoint.h"
-#include "hostile/edge_values.h"
 #include "hostile/rule.h"
 #include "support/safetensors_writer.h"
 #include "support/temporary_directory.h"

@@ -5,7 +5,6 @@
 
 #include "checkpoint/gguf/open_gguf.h"
 #include "checkpoint/open_checkpoint.h"
-#include "hostile/edge_values.h"
 #include "hostile/gguf_seeds.h"
 #include "hostile/rule.h"
 #include "support/gguf_writer.h"

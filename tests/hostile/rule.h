@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -29,6 +30,10 @@ struct Verdict {
 
 // Loads the file twice.
 Verdict judge(const HostileFile& file);
+
+// The values that a sweep writes into a length, an offset or a count: the limits of the integer types and the
+// neighbours of `value`.
+std::array<std::uint64_t, 16> edge_values(std::uint64_t value);
 
 // For a sweep over many files: collects verdicts and keeps the first few that break the rule.
 class Sweep {

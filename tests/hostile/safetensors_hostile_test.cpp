@@ -6,7 +6,6 @@
 
 #include "checkpoint/open_checkpoint.h"
 #include "checkpoint/safetensors/header.h"
-#include "hostile/edge_values.h"
 #include "hostile/rule.h"
 #include "hostile/safetensors_seeds.h"
 #include "support/safetensors_writer.h"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "hostile/edge_values.h"
 #include "hostile/rule.h"
 #include "text/tokenizer.h"
 #include "text/tokenizer_scene.h"
