@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/token.h"
-#include "text/byte_trie.h"
+#include "text/models/byte_trie.h"
 
 namespace inferno {
 

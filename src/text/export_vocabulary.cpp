@@ -12,8 +12,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/utf8.h"
-#include "text/tokenizer_json.h"
-#include "text/tokenizer_json_model.h"
+#include "text/json/tokenizer_json.h"
+#include "text/json/tokenizer_json_model.h"
 
 namespace inferno {
 namespace {

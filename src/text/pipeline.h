@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "text/added_tokens.h"
+#include "text/models/vocabulary.h"
 #include "text/normalizer.h"
 #include "text/pretokenizer.h"
 #include "text/tokenizer.h"
-#include "text/vocabulary.h"
 
 namespace inferno {
 

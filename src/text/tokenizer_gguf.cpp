@@ -11,8 +11,8 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
-#include "text/bpe.h"
 #include "text/byte_alphabet.h"
+#include "text/models/bpe.h"
 #include "text/pipeline.h"
 
 namespace inferno {

@@ -1,4 +1,4 @@
-#include "text/tokenizer_json_model.h"
+#include "text/json/tokenizer_json_model.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
-#include "text/bpe.h"
 #include "text/byte_alphabet.h"
-#include "text/unigram.h"
+#include "text/models/bpe.h"
+#include "text/models/unigram.h"
 
 namespace inferno {
 namespace {

@@ -1,4 +1,4 @@
-#include "text/vocabulary.h"
+#include "text/models/vocabulary.h"
 
 #include <cstring>
 

@@ -1,4 +1,4 @@
-#include "text/json_value.h"
+#include "text/json/json_value.h"
 
 #include <fmt/format.h>
 #include <rapidjson/error/en.h>

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "text/added_tokens.h"
-#include "text/json_value.h"
-#include "text/special_tokens.h"
-#include "text/vocabulary.h"
+#include "text/json/json_value.h"
+#include "text/json/special_tokens.h"
+#include "text/models/vocabulary.h"
 
 namespace inferno {
 

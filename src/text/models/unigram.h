@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "text/byte_trie.h"
-#include "text/vocabulary.h"
+#include "text/models/byte_trie.h"
+#include "text/models/vocabulary.h"
 
 namespace inferno {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "text/flat_map.h"
+#include "text/models/flat_map.h"
 
 namespace inferno {
 

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "text/flat_map.h"
-#include "text/vocabulary.h"
+#include "text/models/flat_map.h"
+#include "text/models/vocabulary.h"
 
 namespace inferno {
 

@@ -1,4 +1,4 @@
-#include "text/special_tokens.h"
+#include "text/json/special_tokens.h"
 
 #include <fmt/format.h>
 

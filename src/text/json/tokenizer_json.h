@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "text/json_value.h"
+#include "text/json/json_value.h"
 #include "text/normalizer.h"
 #include "text/pipeline.h"
 #include "text/pretokenizer.h"

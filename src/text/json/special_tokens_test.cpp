@@ -1,5 +1,5 @@
 // The files next to tokenizer.json.
-#include "text/special_tokens.h"
+#include "text/json/special_tokens.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

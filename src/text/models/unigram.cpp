@@ -1,4 +1,4 @@
-#include "text/unigram.h"
+#include "text/models/unigram.h"
 
 #include <fmt/format.h>
 

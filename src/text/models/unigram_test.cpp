@@ -1,4 +1,4 @@
-#include "text/unigram.h"
+#include "text/models/unigram.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

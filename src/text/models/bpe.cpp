@@ -1,4 +1,4 @@
-#include "text/bpe.h"
+#include "text/models/bpe.h"
 
 #include <fmt/format.h>
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "text/added_tokens.h"
-#include "text/json_value.h"
+#include "text/json/json_value.h"
 
 namespace inferno {
 

@@ -1,4 +1,4 @@
-#include "text/tokenizer_json.h"
+#include "text/json/tokenizer_json.h"
 
 #include <fmt/format.h>
 
@@ -9,9 +9,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/utf8.h"
+#include "text/json/special_tokens.h"
+#include "text/json/tokenizer_json_model.h"
 #include "text/pipeline.h"
-#include "text/special_tokens.h"
-#include "text/tokenizer_json_model.h"
 
 namespace inferno {
 namespace {
