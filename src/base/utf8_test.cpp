@@ -146,5 +146,10 @@ TEST(Quote, CutsLongText) {
   EXPECT_TRUE(cut.ends_with("...\""));
 }
 
+TEST(LowerCase, ChangesAsciiLettersOnly) {
+  EXPECT_EQ(lower_case("Q4_K_M"), "q4_k_m");
+  EXPECT_EQ(lower_case("\u00c4Z"), "\u00c4z");
+}
+
 }  // namespace
 }  // namespace inferno

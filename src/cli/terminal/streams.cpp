@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -63,7 +62,7 @@ std::optional<bool> ask_yes(const std::string& question) {
     fmt::print(stderr, "\n");
     return false;
   }
-  for (char& letter : answer) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  answer = lower_case(answer);
   return answer == "y" || answer == "yes";
 }
 
