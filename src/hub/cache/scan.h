@@ -1,7 +1,7 @@
 // The models on disk. models_in() groups the files of any folder into models, complete or with a list of
-// missing files; scan_cache() does so for a hub cache, written by Inferno, huggingface_hub (with or without
-// trees) or
-// @huggingface/hub (without refs). Reads names, sizes, refs and trees, never weights.
+// missing files; scan_cache() does so for a hub cache, written by Inferno, by huggingface_hub (with or
+// without trees) or by its JavaScript client (without refs). Reads names, sizes, refs and trees, never
+// weights.
 #pragma once
 
 #include <cstdint>
