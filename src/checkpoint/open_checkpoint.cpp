@@ -23,25 +23,12 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, ignored);
 }
 
-// Names of .gguf files that can be opened by themselves, without the later parts of split models.
-std::vector<std::string> gguf_files(const fs::path& directory) {
-  std::error_code problem;
-  std::vector<std::string> names;
-  for (fs::directory_iterator at(directory, problem), end; !problem && at != end; at.increment(problem)) {
-    const std::string name = at->path().filename().string();
-    const auto split = parse_gguf_split_name(name);
-    const bool projector = name.starts_with("mmproj");
-    if (name.ends_with(".gguf") && !projector && (!split || split->number == 1)) names.push_back(name);
-  }
-  if (problem) fail(ErrorKind::io, fmt::format("{}: cannot list: {}", directory.string(), problem.message()));
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-std::unique_ptr<Checkpoint> open_directory(const fs::path& directory) {
+std::unique_ptr<Checkpoint> open_directory(const fs::path& directory,
+                                           std::shared_ptr<const GgufMetadata> parsed) {
   const std::vector<std::string> ggufs = gguf_files(directory);
   if (is_file(directory / "config.json") && ggufs.empty()) return open_safetensors(directory);
-  if (ggufs.size() == 1 && !has_safetensors(directory)) return open_gguf(directory / ggufs.front());
+  if (ggufs.size() == 1 && !has_safetensors(directory))
+    return open_gguf(directory / ggufs.front(), std::move(parsed));
   if (!ggufs.empty()) {
     std::string list;
     for (const std::string& name : ggufs) list += (list.empty() ? "" : ", ") + quote(name);
@@ -74,6 +61,20 @@ std::unique_ptr<Checkpoint> open_directory_of(const fs::path& file) {
 
 }  // namespace
 
+std::vector<std::string> gguf_files(const fs::path& directory) {
+  std::error_code problem;
+  std::vector<std::string> names;
+  for (fs::directory_iterator at(directory, problem), end; !problem && at != end; at.increment(problem)) {
+    const std::string name = at->path().filename().string();
+    const auto split = parse_gguf_split_name(name);
+    const bool projector = name.starts_with("mmproj");
+    if (name.ends_with(".gguf") && !projector && (!split || split->number == 1)) names.push_back(name);
+  }
+  if (problem) fail(ErrorKind::io, fmt::format("{}: cannot list: {}", directory.string(), problem.message()));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 bool is_gguf_file(const fs::path& path) {
   if (!is_file(path)) return false;
   if (path.extension() == ".gguf") return true;
@@ -84,17 +85,18 @@ bool is_gguf_file(const fs::path& path) {
   return std::string_view(magic.data(), magic.size()) == "GGUF";
 }
 
-std::unique_ptr<Checkpoint> open_checkpoint(const fs::path& path) {
+std::unique_ptr<Checkpoint> open_checkpoint(const fs::path& path,
+                                            std::shared_ptr<const GgufMetadata> parsed) {
   std::error_code problem;
   const fs::file_status status = fs::status(path, problem);
   if (status.type() == fs::file_type::not_found) {
     fail(ErrorKind::not_found, fmt::format("{}: no such file or directory", path.string()));
   }
   if (problem) fail(ErrorKind::io, fmt::format("{}: cannot be read: {}", path.string(), problem.message()));
-  if (fs::is_directory(status)) return open_directory(path);
+  if (fs::is_directory(status)) return open_directory(path, std::move(parsed));
   const std::string extension = path.extension().string();
   const bool is_special = !is_file(path);  // a pipe or a device: opening it fails with the reason
-  if (extension == ".gguf" || is_special || is_gguf_file(path)) return open_gguf(path);
+  if (extension == ".gguf" || is_special || is_gguf_file(path)) return open_gguf(path, std::move(parsed));
   if (extension == ".safetensors") return open_directory_of(path);
   if (extension == ".bin" || extension == ".pth" || extension == ".pt") {
     fail(ErrorKind::unsupported,

@@ -3,16 +3,26 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "checkpoint/checkpoint.h"
 
 namespace inferno {
 
+class GgufMetadata;
+
 // Whether a file is named .gguf or has the magic number of GGUF: some stores name files by their hash.
 bool is_gguf_file(const std::filesystem::path& path);
 
+// Names of the .gguf files in a directory that can be opened by themselves, sorted: neither the later parts
+// of a split model nor image encoders (mmproj). Error{io} if the directory cannot be listed.
+std::vector<std::string> gguf_files(const std::filesystem::path& directory);
+
 // A model directory (config.json + safetensors, or one .gguf), a single .gguf, or the first file of a split
-// one.
-std::unique_ptr<Checkpoint> open_checkpoint(const std::filesystem::path& path);
+// one. `parsed` is the metadata of a GGUF file that was read before: if that is the file to open, its header
+// is not parsed a second time.
+std::unique_ptr<Checkpoint> open_checkpoint(const std::filesystem::path& path,
+                                            std::shared_ptr<const GgufMetadata> parsed = nullptr);
 
 }  // namespace inferno

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,7 @@ class GgufMetadata {
   GgufMetadata(std::vector<std::byte> bytes, Entries entries, std::string origin);
 
   const std::string& origin() const { return origin_; }
+  std::span<const std::byte> bytes() const { return bytes_; }  // of the file, up to the end of the last value
   const Entries& entries() const { return entries_; }
   bool has(std::string_view key) const { return entries_.contains(key); }
 

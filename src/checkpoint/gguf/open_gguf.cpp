@@ -21,21 +21,22 @@ constexpr std::int64_t max_parts = 1024;
 struct Part {
   std::string origin;
   std::shared_ptr<const ByteSource> source;
-  GgufHeader header;
+  std::shared_ptr<const GgufMetadata> metadata;
+  std::vector<GgufTensor> tensors;
 };
 
 class GgufCheckpoint final : public Checkpoint {
  public:
   explicit GgufCheckpoint(std::vector<Part> parts)
       : tensors_(gather(parts)),
-        metadata_(std::move(parts.front().header.metadata)),
-        architecture_(metadata_.text("general.architecture").value_or("")),
-        config_(gguf_config(metadata_, *this)) {}
+        metadata_(parts.front().metadata),
+        architecture_(metadata_->text("general.architecture").value_or("")),
+        config_(gguf_config(*metadata_, *this)) {}
 
   Container container() const override { return Container::gguf; }
   std::string_view architecture() const override { return architecture_; }
   const Config& config() const override { return config_; }
-  const GgufMetadata& metadata() const { return metadata_; }
+  const GgufMetadata& metadata() const { return *metadata_; }
 
   std::optional<StoredTensor> find(std::string_view name) const override {
     const auto found = tensors_.find(name);
@@ -55,7 +56,7 @@ class GgufCheckpoint final : public Checkpoint {
   static Tensors gather(std::vector<Part>& parts) {
     Tensors tensors;
     for (Part& part : parts) {
-      for (GgufTensor& tensor : part.header.tensors) {
+      for (GgufTensor& tensor : part.tensors) {
         const auto [place, fresh] =
             tensors.emplace(std::move(tensor.name), StoredTensor{.format = tensor.format,
                                                                  .shape = std::move(tensor.shape),
@@ -72,24 +73,24 @@ class GgufCheckpoint final : public Checkpoint {
   }
 
   Tensors tensors_;
-  GgufMetadata metadata_;
+  std::shared_ptr<const GgufMetadata> metadata_;
   std::string architecture_;
   Config config_;  // last: its construction uses the members above
 };
 
-Part read_part(std::shared_ptr<const ByteSource> source, std::string origin) {
-  GgufHeader header = read_gguf_header(*source, origin);
-  return {std::move(origin), std::move(source), std::move(header)};
-}
-
-Part read_part(const std::filesystem::path& path) {
-  return read_part(open_file(path), path.string());
+Part read_part(std::shared_ptr<const ByteSource> source, std::string origin,
+               std::shared_ptr<const GgufMetadata> parsed = nullptr) {
+  if (!parsed || parsed->origin() != origin) {
+    parsed = std::make_shared<const GgufMetadata>(read_gguf_metadata(*source, origin));
+  }
+  std::vector<GgufTensor> tensors = read_gguf_tensors(*source, *parsed);
+  return {std::move(origin), std::move(source), std::move(parsed), std::move(tensors)};
 }
 
 // The metadata of a part must agree with its file name.
 void check_part(const Part& part, int number, int count) {
-  const auto index = part.header.metadata.integer("split.no");
-  const auto parts = part.header.metadata.integer("split.count");
+  const auto index = part.metadata->integer("split.no");
+  const auto parts = part.metadata->integer("split.count");
   if (index != number - 1 || parts != count) {
     fail(
         ErrorKind::corrupt,
@@ -100,16 +101,16 @@ void check_part(const Part& part, int number, int count) {
 }
 
 void check_tensor_count(const std::vector<Part>& parts) {
-  const auto expected = parts.front().header.metadata.integer("split.tensors.count");
+  const auto expected = parts.front().metadata->integer("split.tensors.count");
   std::size_t found = 0;
-  for (const Part& part : parts) found += part.header.tensors.size();
+  for (const Part& part : parts) found += part.tensors.size();
   if (expected && static_cast<std::size_t>(*expected) != found) {
     fail(ErrorKind::corrupt, fmt::format("{}: expected {} tensors in {} parts, found {}",
                                          parts.front().origin, *expected, parts.size(), found));
   }
 }
 
-std::vector<Part> read_parts(const std::filesystem::path& path) {
+std::vector<Part> read_parts(const std::filesystem::path& path, std::shared_ptr<const GgufMetadata> parsed) {
   const auto name = parse_gguf_split_name(path.filename().string());
   if (name && name->number != 1) {
     fail(ErrorKind::invalid_request,
@@ -117,8 +118,8 @@ std::vector<Part> read_parts(const std::filesystem::path& path) {
          {.why = {}, .next = "open the first part, " + gguf_split_name(name->stem, 1, name->count)});
   }
   std::vector<Part> parts;
-  parts.push_back(read_part(path));
-  const std::int64_t count = parts.front().header.metadata.integer("split.count").value_or(1);
+  parts.push_back(read_part(open_file(path), path.string(), std::move(parsed)));
+  const std::int64_t count = parts.front().metadata->integer("split.count").value_or(1);
   if (count > max_parts) {
     fail(ErrorKind::unsupported,
          fmt::format("{}: expected at most {} parts, found {}", path.string(), max_parts, count));
@@ -134,7 +135,8 @@ std::vector<Part> read_parts(const std::filesystem::path& path) {
   }
   check_part(parts.front(), 1, name->count);
   for (int number = 2; number <= name->count; ++number) {
-    parts.push_back(read_part(path.parent_path() / gguf_split_name(name->stem, number, name->count)));
+    const auto file = path.parent_path() / gguf_split_name(name->stem, number, name->count);
+    parts.push_back(read_part(open_file(file), file.string()));
     check_part(parts.back(), number, name->count);
   }
   check_tensor_count(parts);
@@ -167,14 +169,15 @@ std::string gguf_split_name(std::string_view stem, int number, int count) {
   return fmt::format("{}-{:05}-of-{:05}.gguf", stem, number, count);
 }
 
-std::unique_ptr<Checkpoint> open_gguf(const std::filesystem::path& path) {
-  return std::make_unique<GgufCheckpoint>(read_parts(path));
+std::unique_ptr<Checkpoint> open_gguf(const std::filesystem::path& path,
+                                      std::shared_ptr<const GgufMetadata> parsed) {
+  return std::make_unique<GgufCheckpoint>(read_parts(path, std::move(parsed)));
 }
 
 std::unique_ptr<Checkpoint> open_gguf(std::shared_ptr<const ByteSource> source, const std::string& origin) {
   std::vector<Part> parts;
   parts.push_back(read_part(std::move(source), origin));
-  if (parts.front().header.metadata.integer("split.count").value_or(1) > 1) {
+  if (parts.front().metadata->integer("split.count").value_or(1) > 1) {
     fail(ErrorKind::unsupported, fmt::format("{}: one part of a split model", origin));
   }
   return std::make_unique<GgufCheckpoint>(std::move(parts));

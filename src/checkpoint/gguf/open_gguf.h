@@ -14,8 +14,9 @@
 namespace inferno {
 
 // `path` is the file, or the first of a split model ("...-00001-of-00003.gguf") with the other parts in the
-// same folder. Error{not_found} naming a missing part.
-std::unique_ptr<Checkpoint> open_gguf(const std::filesystem::path& path);
+// same folder. Error{not_found} naming a missing part. `parsed`: see open_checkpoint().
+std::unique_ptr<Checkpoint> open_gguf(const std::filesystem::path& path,
+                                      std::shared_ptr<const GgufMetadata> parsed = nullptr);
 
 // The same for bytes in memory or in a larger file; such a model cannot be split.
 std::unique_ptr<Checkpoint> open_gguf(std::shared_ptr<const ByteSource> source, const std::string& origin);

@@ -37,14 +37,15 @@ constexpr std::uint64_t min_tensor_bytes = 8 + 1 + 4 + 4 + 8;
 // Reads the header front to back, in growing pieces, because its length is unknown until its end.
 class HeaderReader {
  public:
-  HeaderReader(const ByteSource& file, std::string origin) : file_(file), origin_(std::move(origin)) {}
+  HeaderReader(const ByteSource& file, std::string origin, std::size_t start = 0)
+      : file_(file), origin_(std::move(origin)), start_(start), position_(start) {}
 
   std::size_t position() const { return position_; }
-  std::uint64_t remaining() const { return file_.size() - position_; }
+  std::uint64_t remaining() const { return file_.size() - std::min<std::uint64_t>(position_, file_.size()); }
 
   // The bytes read so far. Ends reading.
   std::vector<std::byte> take_bytes() {
-    bytes_.resize(position_);
+    bytes_.resize(position_ - start_);
     return std::move(bytes_);
   }
 
@@ -52,7 +53,7 @@ class HeaderReader {
   T value(std::string_view what) {
     need(sizeof(T), what);
     T result;
-    std::memcpy(&result, bytes_.data() + position_, sizeof(T));
+    std::memcpy(&result, bytes_.data() + position_ - start_, sizeof(T));
     position_ += sizeof(T);
     return result;
   }
@@ -64,7 +65,7 @@ class HeaderReader {
       refuse(fmt::format("expected {} of at most {} bytes, found {}", what, max_bytes, length));
     }
     need(length, what);
-    const auto* start = reinterpret_cast<const char*>(bytes_.data() + position_);
+    const auto* start = reinterpret_cast<const char*>(bytes_.data() + position_ - start_);
     position_ += static_cast<std::size_t>(length);
     return {start, static_cast<std::size_t>(length)};
   }
@@ -88,20 +89,20 @@ class HeaderReader {
              {.why = "the download stopped early, or a length is wrong", .next = "download it again"});
     }
     const std::uint64_t end = position_ + count;  // at most the size of the file
-    if (end <= bytes_.size()) return;
+    const std::size_t had = bytes_.size();
+    if (end - start_ <= had) return;
     if (end > max_header) {
       refuse(fmt::format("expected a header of at most {} bytes, found more", max_header));
     }
-    const std::size_t had = bytes_.size();
-    const std::uint64_t wanted = std::max({end, std::uint64_t{2} * had, first_read});
-    bytes_.resize(static_cast<std::size_t>(std::min({wanted, file_.size(), max_header})));
-    file_.read(had, std::span(bytes_).subspan(had));
+    const std::uint64_t wanted = std::max({end - start_, std::uint64_t{2} * had, first_read});
+    bytes_.resize(static_cast<std::size_t>(std::min({wanted, file_.size() - start_, max_header - start_})));
+    file_.read(start_ + had, std::span(bytes_).subspan(had));
   }
 
   const ByteSource& file_;
   std::string origin_;
-  std::vector<std::byte> bytes_;
-  std::size_t position_ = 0;
+  std::vector<std::byte> bytes_;  // from start_ on
+  std::size_t start_, position_;  // in the file
 };
 
 struct Counts {
@@ -319,16 +320,6 @@ std::vector<GgufTensor> read_tensors(HeaderReader& reader, std::uint64_t count) 
 
 }  // namespace
 
-GgufHeader read_gguf_header(const ByteSource& file, const std::string& origin) {
-  HeaderReader reader(file, origin);
-  const Counts counts = read_preamble(reader);
-  GgufMetadata::Entries entries = read_entries(reader, counts.keys);
-  std::vector<GgufTensor> tensors = read_tensors(reader, counts.tensors);
-  GgufMetadata metadata(reader.take_bytes(), std::move(entries), origin);
-  place_tensors(reader, tensors, alignment_of(reader, metadata), file.size());
-  return {std::move(metadata), std::move(tensors)};
-}
-
 GgufMetadata read_gguf_metadata(const ByteSource& file, const std::string& origin) {
   HeaderReader reader(file, origin);
   const Counts counts = read_preamble(reader);
@@ -338,6 +329,22 @@ GgufMetadata read_gguf_metadata(const ByteSource& file, const std::string& origi
 
 GgufMetadata read_gguf_metadata(const std::filesystem::path& path) {
   return read_gguf_metadata(*open_file(path), path.string());
+}
+
+std::vector<GgufTensor> read_gguf_tensors(const ByteSource& file, const GgufMetadata& metadata) {
+  constexpr std::size_t count_offset = 8;  // after the magic number and the version
+  std::uint64_t count = 0;
+  std::memcpy(&count, metadata.bytes().data() + count_offset, sizeof(count));
+  HeaderReader reader(file, metadata.origin(), metadata.bytes().size());
+  std::vector<GgufTensor> tensors = read_tensors(reader, count);
+  place_tensors(reader, tensors, alignment_of(reader, metadata), file.size());
+  return tensors;
+}
+
+GgufHeader read_gguf_header(const ByteSource& file, const std::string& origin) {
+  GgufMetadata metadata = read_gguf_metadata(file, origin);
+  std::vector<GgufTensor> tensors = read_gguf_tensors(file, metadata);
+  return {std::move(metadata), std::move(tensors)};
 }
 
 }  // namespace inferno

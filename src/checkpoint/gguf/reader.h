@@ -27,11 +27,15 @@ struct GgufHeader {
   std::vector<GgufTensor> tensors;  // in file order
 };
 
-// Error{corrupt}, or Error{unsupported} for another version, byte order or tensor type; all name `origin`.
+// Both halves. Error{corrupt}, or Error{unsupported} for another version, byte order or tensor type; all name
+// `origin`.
 GgufHeader read_gguf_header(const ByteSource& file, const std::string& origin);
 
-// Stops before the tensors, so that their types do not matter.
+// The first half, which stops before the tensors, so that their types do not matter.
 GgufMetadata read_gguf_metadata(const ByteSource& file, const std::string& origin);
 GgufMetadata read_gguf_metadata(const std::filesystem::path& path);
+
+// The second half: the tensors of the file that `metadata` was read from.
+std::vector<GgufTensor> read_gguf_tensors(const ByteSource& file, const GgufMetadata& metadata);
 
 }  // namespace inferno
