@@ -21,7 +21,7 @@ function(inferno_embed out directory)
   endforeach()
   file(CONFIGURE OUTPUT ${out} @ONLY CONTENT [[
 // Written by cmake/embed.cmake.
-#include "cli/builtin_files.h"
+#include "catalogue/builtin_model.h"
 
 asm(R"asm(
   .section .rodata

@@ -118,6 +118,26 @@ class CheckLayers(unittest.TestCase):
         self.accepts("src/cli/environment.cpp", 'auto a = std::getenv("A");\n')
         self.accepts("tests/a.cpp", 'auto a = std::getenv("A");\n')
 
+    def test_only_commands_ask_for_the_environment(self):
+        self.refuses("src/cli/play/a.cpp", "auto a = Environment::of_process();\n", "hand settings in")
+        self.refuses("src/catalogue/a.cpp", "auto a = Environment::of_process();\n", "hand settings in")
+        self.accepts("src/cli/commands/a.cpp", "auto a = Environment::of_process();\n")
+        self.accepts("src/cli/a_test.cpp", "auto a = Environment::of_process();\n")
+
+    def test_shared_layers_are_silent(self):
+        for layer in ("catalogue", "service", "server"):
+            for line in ('fmt::print("a");', "std::cout << 1;", "std::cerr << 1;", 'std::fputs("a", stderr);', "::isatty(2);"):
+                self.refuses(f"src/{layer}/a.cpp", line + "\n", "does not print")
+            self.refuses(f"src/{layer}/a.cpp", "#include <CLI/CLI.hpp>\n", "CLI11 does not belong here")
+            self.accepts(f"src/{layer}/a.cpp", "int a;  // stderr is for the command line\n")
+            self.accepts(f"src/{layer}/a_test.cpp", 'fmt::print("a");\n')
+        self.accepts("src/cli/a.cpp", 'fmt::print(stderr, "a");\n')
+
+    def test_the_option_parser_stays_in_the_commands(self):
+        self.refuses("src/cli/play/a.cpp", "#include <CLI/CLI.hpp>\n", "CLI11 does not belong here")
+        self.accepts("src/cli/commands/a.cpp", "#include <CLI/CLI.hpp>\n")
+        self.accepts("src/cli/commands/shared/a.h", "// A.\n#pragma once\n#include <CLI/CLI.hpp>\n")
+
     def test_a_header_is_guarded_and_introduced(self):
         self.refuses("src/base/a.h", "#pragma once\n", "begins by saying")
         self.refuses("src/base/a.h", "// What a is.\n", "#pragma once")

@@ -1,14 +1,20 @@
 #include "cli/environment.h"
 
+#include <fmt/format.h>
 #include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <system_error>
+
+#include "cli/version.h"
 
 namespace inferno {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr std::array variables = {
     HonouredVariable{"HF_HUB_CACHE", "folder of the model cache"},
@@ -46,6 +52,41 @@ std::optional<Reference> reference_at(std::string_view text, std::size_t at) {
   return Reference{text.substr(begin, end - begin), end - at + (braced ? 1 : 0)};
 }
 
+ModelPlaces model_places(const Environment& environment) {
+  ModelPlaces places = {.folders = environment.model_folders()};
+  if (const auto cache = environment.hub_cache()) places.hub_caches.push_back(cache->path);
+  // Older versions of llama.cpp keep plain files in LLAMA_CACHE, newer ones a hub cache.
+  if (const auto cache = environment.get("LLAMA_CACHE")) {
+    const fs::path folder = environment.expanded(*cache);
+    places.folders.push_back(folder);
+    if (places.hub_caches.empty() || places.hub_caches.front() != folder) places.hub_caches.push_back(folder);
+  }
+  const auto home = environment.home();
+  if (home) {
+    places.lm_studio = {fs::path(*home) / ".lmstudio/models", fs::path(*home) / ".cache/lm-studio/models"};
+  }
+  if (const auto store = environment.get("OLLAMA_MODELS")) {
+    places.ollama.emplace_back(environment.expanded(*store));
+  } else if (home) {
+    places.ollama.push_back(fs::path(*home) / ".ollama/models");
+  }
+  return places;
+}
+
+std::vector<fs::path> unpack_folders(const Environment& environment) {
+  std::vector<fs::path> folders;
+  if (const auto cache = environment.get("XDG_CACHE_HOME")) {
+    folders.push_back(fs::path(*cache) / "inferno");
+  } else if (const auto home = environment.home()) {
+    folders.push_back(fs::path(*home) / ".cache" / "inferno");
+  }
+  // The user's number keeps users apart: a folder that another user made must not be trusted.
+  std::error_code problem;
+  const fs::path temporary = fs::temp_directory_path(problem);
+  if (!problem) folders.push_back(temporary / fmt::format("inferno-{}", getuid()));
+  return folders;
+}
+
 }  // namespace
 
 Environment Environment::of_process() {
@@ -78,18 +119,16 @@ std::optional<CacheFolder> Environment::hub_cache() const {
   for (const std::string name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"}) {
     if (const auto folder = get(name)) return CacheFolder{expanded(*folder), name};
   }
-  if (const auto folder = get("HF_HOME"))
-    return CacheFolder{std::filesystem::path(expanded(*folder)) / "hub", "HF_HOME"};
+  if (const auto folder = get("HF_HOME")) return CacheFolder{fs::path(expanded(*folder)) / "hub", "HF_HOME"};
   if (const auto folder = get("XDG_CACHE_HOME")) {
-    return CacheFolder{std::filesystem::path(expanded(*folder)) / "huggingface/hub", "XDG_CACHE_HOME"};
+    return CacheFolder{fs::path(expanded(*folder)) / "huggingface/hub", "XDG_CACHE_HOME"};
   }
-  if (const auto folder = home())
-    return CacheFolder{std::filesystem::path(*folder) / ".cache/huggingface/hub", "default"};
+  if (const auto folder = home()) return CacheFolder{fs::path(*folder) / ".cache/huggingface/hub", "default"};
   return std::nullopt;
 }
 
-std::vector<std::filesystem::path> Environment::model_folders() const {
-  std::vector<std::filesystem::path> folders;
+std::vector<fs::path> Environment::model_folders() const {
+  std::vector<fs::path> folders;
   const std::string list = get("INFERNO_MODELS").value_or("");
   for (std::size_t begin = 0; begin <= list.size();) {
     const std::size_t end = std::min(list.find(':', begin), list.size());
@@ -99,9 +138,9 @@ std::vector<std::filesystem::path> Environment::model_folders() const {
   return folders;
 }
 
-std::optional<std::filesystem::path> Environment::state_folder() const {
-  if (const auto folder = get("XDG_STATE_HOME")) return std::filesystem::path(expanded(*folder)) / "inferno";
-  if (const auto folder = home()) return std::filesystem::path(*folder) / ".local/state/inferno";
+std::optional<fs::path> Environment::state_folder() const {
+  if (const auto folder = get("XDG_STATE_HOME")) return fs::path(expanded(*folder)) / "inferno";
+  if (const auto folder = home()) return fs::path(*folder) / ".local/state/inferno";
   return std::nullopt;
 }
 
@@ -138,6 +177,22 @@ std::string Environment::expanded(std::string_view path) const {
 
 std::span<const HonouredVariable> Environment::honoured() {
   return variables;
+}
+
+hub::HubSettings hub_settings(const Environment& environment) {
+  const auto cache = environment.hub_cache();
+  hub::HubSettings settings =
+      hub::hub_settings({.get = [&](std::string_view name) { return environment.get(name); },
+                         .expanded = [&](std::string_view path) { return environment.expanded(path); },
+                         .cache = cache ? std::optional(cache->path) : std::nullopt});
+  settings.user_agent = fmt::format("inferno/{}", version);
+  return settings;
+}
+
+CatalogueSettings catalogue_settings(const Environment& environment) {
+  return {.places = model_places(environment),
+          .unpack_folders = unpack_folders(environment),
+          .hub_endpoint = [environment] { return hub_settings(environment).endpoint; }};
 }
 
 }  // namespace inferno

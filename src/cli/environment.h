@@ -1,5 +1,5 @@
-// The only reader of the process environment. Other layers get plain settings; here is what the variables
-// mean.
+// The process environment: the only code that reads it, and what its variables mean. Only commands call
+// of_process(); everything else gets plain settings.
 #pragma once
 
 #include <filesystem>
@@ -10,6 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "catalogue/catalogue.h"
+#include "hub/settings.h"
+
 namespace inferno {
 
 // A variable that changes what Inferno does.
@@ -19,7 +22,7 @@ struct HonouredVariable {
 };
 
 struct CacheFolder {
-  std::filesystem::path path;  // where Hugging Face's tools keep models; it need not exist
+  std::filesystem::path path;  // of Hugging Face's tools; it need not exist
   std::string said_by;         // "HF_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME" or "default"
 };
 
@@ -29,30 +32,30 @@ class Environment {
   using Values = std::map<std::string, std::string, std::less<>>;
 
   static Environment of_process();
-  // `home` is what the user database says, used when HOME is not set.
+  // `home` is the home folder in the user database, used if HOME is not set.
   Environment(Values values, std::optional<std::string> home);
 
-  // nullopt when it is not set or empty, as the variables below all treat the two alike.
+  // nullopt if the variable is not set or empty: no variable distinguishes the two.
   std::optional<std::string> get(std::string_view name) const;
   std::optional<std::string> home() const;
 
   // Hugging Face's own rules, so that models are shared with its tools: HF_HUB_CACHE, then HF_HOME/hub, then
-  // XDG_CACHE_HOME/huggingface/hub, then ~/.cache/huggingface/hub. nullopt when none of them is known.
+  // XDG_CACHE_HOME/huggingface/hub, then ~/.cache/huggingface/hub. nullopt without a home folder.
   std::optional<CacheFolder> hub_cache() const;
 
-  // INFERNO_MODELS: folders separated by colons, in which models lie by their names.
+  // INFERNO_MODELS: folders of models, separated by colons.
   std::vector<std::filesystem::path> model_folders() const;
-  // XDG_STATE_HOME/inferno, else ~/.local/state/inferno: what is remembered between runs, such as the history
-  // of `play`.
+  // XDG_STATE_HOME/inferno, else ~/.local/state/inferno: what is kept between runs, such as the history of
+  // `play`.
   std::optional<std::filesystem::path> state_folder() const;
-  // Whether escape sequences may be sent to something that `is_terminal`: NO_COLOR and TERM=dumb say no,
-  // CLICOLOR_FORCE says yes to a pipe too.
+  // Whether colours may be written to an output that is a terminal or not. NO_COLOR and TERM=dumb forbid
+  // them, CLICOLOR_FORCE allows them for a pipe too.
   bool allows_colour(bool is_terminal) const;
 
-  // Whether a line on something that `is_terminal` may be drawn over: TERM=dumb says no.
+  // Whether a line of an output may be redrawn: on a terminal, unless TERM=dumb.
   bool allows_redrawing(bool is_terminal) const;
 
-  // A leading ~ and any $NAME or ${NAME} replaced; what is not set stays as it is written.
+  // A leading ~ and every $NAME or ${NAME} replaced; a variable that is not set remains as it is written.
   std::string expanded(std::string_view path) const;
 
   static std::span<const HonouredVariable> honoured();
@@ -61,5 +64,11 @@ class Environment {
   Values values_;
   std::optional<std::string> home_;
 };
+
+// Error{invalid_request} naming a variable with an invalid value.
+hub::HubSettings hub_settings(const Environment& environment);
+
+// Where models are found on this machine, and where the built-in one may be unpacked.
+CatalogueSettings catalogue_settings(const Environment& environment);
 
 }  // namespace inferno

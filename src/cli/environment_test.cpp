@@ -1,11 +1,14 @@
 #include "cli/environment.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
 namespace inferno {
 namespace {
+
+using testing::ElementsAre;
 
 std::string cache_of(Environment::Values values, std::optional<std::string> home = std::nullopt) {
   const auto cache = Environment(std::move(values), std::move(home)).hub_cache();
@@ -68,6 +71,24 @@ TEST(Environment, ExpandsTheTildeAndVariablesOfAPath) {
   EXPECT_EQ(environment.expanded("a$"), "a$");
   EXPECT_EQ(environment.expanded("a${DISK"), "a${DISK");
   EXPECT_EQ(environment.expanded("${}"), "${}");
+}
+
+TEST(Environment, SaysWhereModelsAre) {
+  const CatalogueSettings settings = catalogue_settings(Environment(
+      {{"HOME", "/h"}, {"INFERNO_MODELS", "/m"}, {"LLAMA_CACHE", "~/l"}, {"OLLAMA_MODELS", "/o"}}, {}));
+  EXPECT_THAT(settings.places.folders, ElementsAre("/m", "/h/l"));
+  EXPECT_THAT(settings.places.hub_caches, ElementsAre("/h/.cache/huggingface/hub", "/h/l"));
+  EXPECT_THAT(settings.places.lm_studio, ElementsAre("/h/.lmstudio/models", "/h/.cache/lm-studio/models"));
+  EXPECT_THAT(settings.places.ollama, ElementsAre("/o"));
+  EXPECT_EQ(settings.unpack_folders.front(), "/h/.cache/inferno");
+  EXPECT_EQ(settings.hub_endpoint(), "https://huggingface.co");
+}
+
+TEST(Environment, UnpacksTheBuiltInModelInACacheOrATemporaryFolder) {
+  const auto folders = catalogue_settings(Environment({{"XDG_CACHE_HOME", "/x"}}, {})).unpack_folders;
+  ASSERT_EQ(folders.size(), 2u);
+  EXPECT_EQ(folders[0], "/x/inferno");
+  EXPECT_EQ(folders[1].parent_path(), std::filesystem::temp_directory_path());
 }
 
 TEST(Environment, ReadsTheProcess) {

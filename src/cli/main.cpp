@@ -6,7 +6,7 @@
 #include <string>
 #include <system_error>
 
-#include "cli/command.h"
+#include "cli/commands/command.h"
 #include "cli/terminal/report_error.h"
 #include "cli/version.h"
 

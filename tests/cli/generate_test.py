@@ -69,8 +69,8 @@ class Prompts(Scene):
     def test_options_without_effect_are_named(self):
         short = ("-n", "2", *GREEDY)
         said = run("hi", "-m", models.LLAMA, *short, "--no-think", "--reasoning-effort", "low").stderr.decode()
-        self.assertIn("note: --no-think has no effect on a text that is completed", said)
-        self.assertIn("note: --reasoning-effort has no effect on a text that is completed", said)
+        self.assertIn("note: --no-think has no effect on text completion", said)
+        self.assertIn("note: --reasoning-effort has no effect on text completion", said)
         said = run("hi", "-m", self.chat, "--chat", *short, "--think").stderr.decode()
         self.assertIn("note: --think has no effect: this model's chat format", said)
         thinker = models.chat_model(self.path / "models/thinker")
@@ -195,7 +195,7 @@ class Flags(Scene):
         self.assertEqual(by_name.stdout, run("Hi", "-m", self.chat, "-n", "2", *GREEDY).stdout)
         named = run("Hi", "-n", "2", "-m", "chatty", *GREEDY, INFERNO_MODELS=folder)
         self.assertNotIn(b"model:", named.stderr)
-        self.assertIn(b"found are: chatty, builtin", run("Hi", "-m", "other", code=3, INFERNO_MODELS=folder).stderr)
+        self.assertIn(b"models here: chatty, builtin", run("Hi", "-m", "other", code=3, INFERNO_MODELS=folder).stderr)
         self.assertIn(b"model: builtin", run("Hi", "-n", "2", *GREEDY, XDG_CACHE_HOME=str(self.path / "cache")).stderr)
 
     def test_chat_wraps_the_prompt_in_the_template(self):

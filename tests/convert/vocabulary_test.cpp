@@ -4,8 +4,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "cli/tokenizer_loading.h"
-#include "cli/vocabulary_keys.h"
+#include "service/gguf_keys.h"
+#include "service/model_files.h"
 #include "support/paths.h"
 #include "support/temporary_directory.h"
 #include "text/export_vocabulary.h"
@@ -28,7 +28,7 @@ TEST_P(ExportedVocabularies, GiveTheIdsOfTheReference) {
   const GgufKeys keys = vocabulary_keys(exported.vocabulary);
   file.keys.insert(file.keys.end(), keys.begin(), keys.end());
   write_gguf(scratch.path() / "vocabulary.gguf", file);
-  const auto copy = open_tokenizer(scratch.path() / "vocabulary.gguf");
+  const auto copy = ModelFiles(scratch.path() / "vocabulary.gguf").tokenizer();
 
   EXPECT_EQ(copy->size(), original->size() + 7);
   if (original->bos()) {

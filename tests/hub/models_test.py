@@ -119,7 +119,7 @@ class List(Models):
         wanted = self.run_it("generate", "Hi", "-m", studio, *ONE_TOKEN).out
         for name in ("tiny:1m", "someone/tiny-two", "tiny-two"):
             self.assertEqual(self.run_it("generate", "Hi", "-m", name, *ONE_TOKEN).out, wanted, name)
-        self.assertIn("right", self.run_it("verify", "tiny:1m").out)
+        self.assertIn("verified", self.run_it("verify", "tiny:1m").out)
         self.assertIn("only read", self.run_it("rm", "tiny:1m", "--yes", code=4).err)
 
 
@@ -147,7 +147,7 @@ class Rm(Models):
         refused = self.run_it("rm", f"org/model@{self.old}", code=2)
         self.assertIn(f"inferno rm org/model@{self.old} --yes", refused.err)
         removed = self.run_it("rm", f"org/model@{self.old[:8]}", "--yes")
-        self.assertRegex(removed.out, r"removed org/model@\w{12} .*used by other models and stay.*freed \d+ B")
+        self.assertRegex(removed.out, r"removed org/model@\w{12} .*used by other models and kept.*freed \d+ B")
         self.assertTrue(weights.exists())
         self.assert_loads()
         self.run_it("rm", "org/model", "--yes")
@@ -169,7 +169,7 @@ class Verify(Models):
     def test_finds_the_corrupt_file_and_a_download_repairs_it(self):
         self.download()
         self.download(model="org/tiny-GGUF")
-        self.assertEqual(self.run_it("verify").out.count("right "), 2)
+        self.assertEqual(self.run_it("verify").out.count("verified "), 2)
         file = self.repo.files()["model.safetensors"]
         blob = self.folder() / "blobs" / file.etag
         blob.chmod(0o644)
@@ -182,7 +182,7 @@ class Verify(Models):
         self.assertIn("next:  inferno download org/model", bad.err)
         self.assert_not_whole()
         self.download()
-        self.assertIn("right", self.run_it("verify", "org/model").out)
+        self.assertIn("verified", self.run_it("verify", "org/model").out)
         self.assert_loads()
 
 

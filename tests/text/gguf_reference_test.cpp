@@ -5,7 +5,7 @@
 #include <iterator>
 #include <sstream>
 
-#include "cli/tokenizer_loading.h"
+#include "service/model_files.h"
 #include "text/reference.h"
 
 namespace inferno {
@@ -22,7 +22,7 @@ class GgufReference : public testing::TestWithParam<Pair> {
     if (!std::filesystem::exists(reference_folder() / "gguf-vocab")) {
       GTEST_SKIP() << "no reference data at " << reference_folder();
     }
-    tokenizer_ = open_tokenizer(reference_folder() / GetParam().tokenizer);
+    tokenizer_ = ModelFiles(reference_folder() / GetParam().tokenizer).tokenizer();
   }
   std::string file(const std::string& ending) const {
     std::ifstream stream(reference_folder() / "gguf-vocab" / (GetParam().vectors + ending), std::ios::binary);
@@ -70,8 +70,8 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(GgufAgainstJson, TheTinyModelsAgreeInBothForms) {
   const auto folder = reference_folder();
   if (!std::filesystem::exists(folder / "gguf")) GTEST_SKIP() << "no reference data at " << folder;
-  const auto from_gguf = open_tokenizer(folder / "gguf" / "gpt2-F16.gguf");
-  const auto from_json = open_tokenizer(folder / "models" / "gpt2");
+  const auto from_gguf = ModelFiles(folder / "gguf" / "gpt2-F16.gguf").tokenizer();
+  const auto from_json = ModelFiles(folder / "models" / "gpt2").tokenizer();
   ASSERT_EQ(from_gguf->size(), from_json->size());
   for (TokenId id = 0; id < from_json->size(); ++id) EXPECT_EQ(from_gguf->bytes(id), from_json->bytes(id));
   for (const std::string text : {"Hello  world", "été \n\n 123", "<|endoftext|>x", "日本語 🦙"}) {

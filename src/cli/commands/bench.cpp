@@ -17,13 +17,12 @@
 #include "checkpoint/open_checkpoint.h"
 #include "cli/bench/measure.h"
 #include "cli/bench/report.h"
-#include "cli/builtin_model.h"
-#include "cli/command.h"
+#include "cli/commands/command.h"
+#include "cli/commands/shared/arguments.h"
 #include "cli/commit.h"
 #include "cli/doctor/kernels.h"
+#include "cli/environment.h"
 #include "cli/load_report.h"
-#include "cli/model_options.h"
-#include "cli/model_resolution.h"
 #include "cli/version.h"
 #include "model/synthetic/random_checkpoint.h"
 #include "model/synthetic/shapes.h"
@@ -34,7 +33,8 @@ namespace {
 namespace fs = std::filesystem;
 
 struct BenchOptions {
-  std::string model, shape, weights, plot, output = "md";
+  ResolvedModel model;
+  std::string shape, weights, plot, output = "md";
   std::vector<int> prompts = {512}, generate = {128}, depths = {0}, batches = {1};
   int repeat = 3;
   float router_skew = 0.0f;
@@ -61,12 +61,9 @@ RandomWeights parse_weights(std::string_view text) {
 
 std::unique_ptr<Checkpoint> open(const BenchOptions& options, BenchReport& report) {
   if (options.shape.empty()) {
-    const bool is_cached = std::filesystem::path(options.model).parent_path().filename() == "snapshots";
-    report.model = is_builtin(options.model) ? std::string(builtin_name)
-                   : is_cached               ? model_title(options.model)
-                                             : options.model;
+    report.model = options.model.name;
     report.weights = "as stored";
-    return open_checkpoint(options.model);
+    return open_checkpoint(options.model.path);
   }
   const Shape& shape = shape_named(options.shape);
   report.model = shape.name;
@@ -80,7 +77,7 @@ int longest(const std::vector<int>& values) {
   return *std::max_element(values.begin(), values.end());
 }
 
-// What was asked for, written out, so that a result that is kept can be had again.
+// The whole command, so that a stored result can be reproduced.
 std::string command_of(const BenchOptions& options, const BenchReport& report) {
   std::string out = options.shape.empty()
                         ? fmt::format("inferno bench {}", report.model)
@@ -118,7 +115,7 @@ void measure(const BenchOptions& options, Decoder& decoder, Backend& backend, co
   }
 }
 
-// Called before and after the tests, because a machine that is shared is not the same all the time.
+// Called before and after the tests, because the bandwidth of a shared machine varies.
 void add_half_of_bandwidth(BenchReport& report, Backend& backend) {
   constexpr std::size_t gibibyte = std::size_t{1} << 30;
   const double of_device = backend.read_bandwidth();
@@ -131,7 +128,7 @@ int max_tokens(const DeviceInfo& device) {
   return device.kernels.starts_with("sm_") ? 2048 : 512;
 }
 
-// The same through the engine: as many streams as the batch, submitted together.
+// Through the engine: as many streams as the batch, submitted together.
 void measure_engine(const BenchOptions& options, std::unique_ptr<Backend> backend, LoadedModel model,
                     BenchReport& report) {
   EngineMeasurer measurer(std::move(backend), std::move(model.decoder), longest(options.batches),
@@ -195,15 +192,15 @@ void run(const BenchOptions& options) {
   fmt::print("{}", print(report));
 }
 
-// Random weights make every token as likely as the others, which is the most work there can be.
+// Random weights make all tokens equally likely, which is the worst case for sampling.
 void add_sampling_options(CLI::App& command, Sampling& sampling) {
-  command.add_option("--temperature", sampling.temperature, "draw tokens; 0 takes the likeliest")
+  command.add_option("--temperature", sampling.temperature, "0: always the most likely token")
       ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str();
-  command.add_option("--top-k", sampling.top_k, "of the likeliest so many; 0: of all")
+  command.add_option("--top-k", sampling.top_k, "from the K most likely; 0: from all")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
-  command.add_option("--top-p", sampling.top_p, "of the likeliest that have this share together")
+  command.add_option("--top-p", sampling.top_p, "from the most likely that together have this probability")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
 }
@@ -252,17 +249,18 @@ void bench(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--plot", options->plot,
                       "also draw throughput over batch and decoding over depth into this SVG file");
-  command->add_flag("--verbose", options->verbose,
-                    "say on stderr how fast the model was read, what was converted and which kernels run");
+  command->add_flag(
+      "--verbose", options->verbose,
+      "print on stderr how fast the model was read, which tensors were converted and which kernels run");
   command->add_flag_callback("--json", [options] { options->output = "json"; }, "the same as -o json");
   add_device_options(*command, options->device);
   command->callback([options] {
     if (!options->weights.empty() && options->shape.empty()) {
       fail(ErrorKind::invalid_request, "--weights needs --shape: a model's files already have a format");
     }
-    if (options->model.empty() && options->shape.empty()) {
-      fmt::print(stderr, "model: {}, since neither a model nor --shape was given\n", builtin_name);
-      options->model = builtin_model(Environment::of_process()).string();
+    if (options->model.path.empty() && options->shape.empty()) {
+      options->model = Catalogue(catalogue_settings(Environment::of_process())).builtin();
+      fmt::print(stderr, "model: {}, since neither a model nor --shape was given\n", options->model.name);
     }
     run(*options);
   });

@@ -1,5 +1,5 @@
-// `inferno template`: what a model is really sent for a conversation. The file cannot be called template.cpp,
-// because a command's function has its file's name and that is a C++ keyword.
+// `inferno template`: the prompt that a model gets for a conversation. A command's function has the name of
+// its file, which cannot be template.cpp because that is a C++ keyword.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -11,11 +11,9 @@
 #include "chat/make_chat_format.h"
 #include "chat/template_format.h"
 #include "checkpoint/open_checkpoint.h"
-#include "cli/chat_format_loading.h"
-#include "cli/command.h"
-#include "cli/model_options.h"
-#include "cli/template_loading.h"
-#include "cli/tokenizer_loading.h"
+#include "cli/commands/command.h"
+#include "cli/commands/shared/arguments.h"
+#include "service/model_files.h"
 
 namespace inferno::command {
 namespace {
@@ -23,14 +21,14 @@ namespace {
 constexpr std::uint64_t max_conversation = std::uint64_t{64} << 20;
 
 struct TemplateOptions {
-  std::string model;
+  ResolvedModel model;
   std::string messages;
   std::string now;
   std::optional<std::string> bos, eos;
 };
 
-// "2025-08-05T14:30:00", "2025-08-05 14:30" or "2025-08-05": local time, whatever the machine's zone. A Z at
-// the end, as most programs print the time, says that the local zone is UTC.
+// "2025-08-05T14:30:00", "2025-08-05 14:30" or "2025-08-05": local time in any time zone. A Z at the end, as
+// many programs print the time, is accepted.
 std::chrono::local_seconds parse_now(const std::string& given) {
   const std::string text = given.find(':') != std::string::npos && given.ends_with('Z')
                                ? given.substr(0, given.size() - 1)
@@ -52,7 +50,7 @@ std::chrono::local_seconds parse_now(const std::string& given) {
   return local_days(date) + hours(hour) + minutes(minute) + seconds(second);
 }
 
-// The variables of apply_chat_template: those it always passes are there even when the file leaves them out.
+// The variables of apply_chat_template: those it always passes are set even if the file does not have them.
 Json read_conversation(const std::string& path) {
   Json conversation = parse_json(read_file(path, max_conversation, Pipes::accept), path);
   if (!conversation.is_object() || !conversation.contains("messages")) {
@@ -69,8 +67,7 @@ Json read_conversation(const std::string& path) {
   return conversation;
 }
 
-// The same file as the other commands' conversations: what is not messages, tools or the prompt's end is a
-// variable.
+// As a conversation: every key but messages, tools and add_generation_prompt is a template variable.
 Conversation as_conversation(const Json& file) {
   Conversation conversation;
   conversation.variables = Json::object();
@@ -88,33 +85,36 @@ Conversation as_conversation(const Json& file) {
   return conversation;
 }
 
-// The tokenizer of a model whose template may stand for native Harmony; nullptr where the vocabulary cannot
-// be o200k_harmony, so that templates print whatever kind of tokenizer their model has.
-std::unique_ptr<Tokenizer> harmony_tokenizer(const std::string& model) {
-  if (!has_tokenizer(model)) return nullptr;
-  const ModelTemplates templates = find_templates(model);
+// The tokenizer of a model that may speak native Harmony; nullptr if its template rules that out, so that a
+// template is printed even if the tokenizer of its model is not supported.
+std::unique_ptr<Tokenizer> harmony_tokenizer(const ModelFiles& files) {
+  if (!files.has_tokenizer()) return nullptr;
+  const ModelTemplates templates = files.templates();
   if (templates.usual && templates.usual->source.find("<|channel|>") == std::string::npos) return nullptr;
-  auto tokenizer = open_tokenizer(model);
+  auto tokenizer = files.tokenizer();
   return is_o200k_harmony(*tokenizer) ? std::move(tokenizer) : nullptr;
 }
 
 std::string text_for(const TemplateOptions& options, const Json& file) {
   ChatOptions chat;
   if (!options.now.empty()) chat.clock = [now = parse_now(options.now)] { return now; };
-  const bool is_model = std::filesystem::is_directory(options.model) || is_gguf_file(options.model);
+  const bool is_model = std::filesystem::is_directory(options.model.path) || is_gguf_file(options.model.path);
+  std::optional<ModelFiles> files;
   if (is_model) {
-    if (const auto tokenizer = harmony_tokenizer(options.model)) {
-      return load_chat_format(options.model, *tokenizer, chat)->render(as_conversation(file)).text;
+    files.emplace(options.model.path);
+    if (const auto tokenizer = harmony_tokenizer(*files)) {
+      return files->chat_format(*tokenizer, chat)->render(as_conversation(file)).text;
     }
   }
   const Json& tools = file.at("tools");
-  TemplateSource source = open_template(options.model, tools.is_array() && !tools.empty());
+  TemplateSource source = files ? files->chat_template(tools.is_array() && !tools.empty())
+                                : read_template_file(options.model.path);
   if (options.bos) source.model_texts["bos_token"] = *options.bos;
   if (options.eos) source.model_texts["eos_token"] = *options.eos;
   jinja::RenderOptions render;
   render.model_texts = source.model_texts;
   render.clock = chat.clock;
-  // A .jinja file is shown as it is; a model is sent what its conversations become.
+  // A .jinja file sees the variables as they are; a model's template sees those of a chat request.
   const Json variables = is_model ? template_variables(as_conversation(file), source.source) : file;
   return parse_template(source).render(variables, render).text;
 }
@@ -131,8 +131,7 @@ void run(const TemplateOptions& options) {
 void chat_template(CLI::App& app) {
   CLI::App* command = app.add_subcommand("template", "Print the text a model is sent for a conversation");
   const auto options = std::make_shared<TemplateOptions>();
-  takes_model(command->add_option("model", options->model, fmt::format("a .jinja file, {}", model_help)))
-      ->required();
+  add_model_argument(*command, options->model, "a .jinja file")->required();
   command->add_option("--messages", options->messages, "JSON object with \"messages\" and other variables")
       ->required();
   command->add_option("--now", options->now, "Local time the template sees, e.g. 2025-08-05T14:30:00");

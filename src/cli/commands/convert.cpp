@@ -1,4 +1,4 @@
-// `inferno convert`: a Hugging Face model as one GGUF file, in the type of one's choice.
+// `inferno convert`: writes a Hugging Face model as one GGUF file of a chosen type.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -13,12 +13,11 @@
 #include "base/sizes.h"
 #include "base/utf8.h"
 #include "checkpoint/open_checkpoint.h"
-#include "cli/command.h"
+#include "cli/commands/command.h"
+#include "cli/commands/shared/arguments.h"
 #include "cli/describe_spec.h"
-#include "cli/model_options.h"
-#include "cli/model_resolution.h"
-#include "cli/vocabulary_keys.h"
 #include "model/export/gguf_export.h"
+#include "service/gguf_keys.h"
 #include "tensor/quantize.h"
 #include "text/export_vocabulary.h"
 
@@ -28,7 +27,8 @@ namespace {
 namespace fs = std::filesystem;
 
 struct ConvertOptions {
-  std::string model, output;
+  ResolvedModel model;
+  std::string output;
   std::string type = "bf16";
   std::string experts, name;
   int threads = 0;
@@ -71,30 +71,32 @@ void add_keys(OutgoingGguf& file, GgufKeys keys) {
 
 std::string name_for(const ConvertOptions& options) {
   if (!options.name.empty()) return options.name;
-  return printable(fs::path(model_title(options.model)).filename().string());  // a key must be UTF-8
+  // The last part of "org/name" or of a path. A key must be UTF-8.
+  const fs::path name = fs::path(options.model.name).lexically_normal();
+  return printable((name.has_filename() ? name : name.parent_path()).filename().string());
 }
 
 GgufExport gather(const ConvertOptions& options, ThreadPool& pool) {
-  const auto checkpoint = open_checkpoint(options.model);
+  const auto checkpoint = open_checkpoint(options.model.path);
   ExportOptions wanted = {.type = format_for("--type", options.type), .experts = {}};
   if (!options.experts.empty()) wanted.experts = format_for("--experts", options.experts);
   GgufExport out = export_gguf(*checkpoint, wanted, pool);
   out.file.keys.insert(out.file.keys.begin() + 2, {"general.name", name_for(options)});
-  const bool has_one = fs::exists(fs::path(options.model) / "tokenizer.json");
+  const bool has_one = fs::exists(options.model.path / "tokenizer.json");
   if (!has_one || options.no_vocabulary) {
-    out.notes.push_back(fmt::format("{}: the file has no vocabulary, and by itself takes token ids only",
+    out.notes.push_back(fmt::format("{}: the file has no vocabulary and can be used with token ids only",
                                     has_one ? "--no-vocabulary" : "no tokenizer.json"));
     return out;
   }
-  const ExportedVocabulary exported = export_vocabulary(options.model, out.spec.vocab);
+  const ExportedVocabulary exported = export_vocabulary(options.model.path, out.spec.vocab);
   add_keys(out.file, vocabulary_keys(exported.vocabulary));
-  add_keys(out.file, generation_keys(options.model, exported.vocabulary));
-  add_keys(out.file, template_keys(options.model));
+  add_keys(out.file, generation_keys(options.model.path, exported.vocabulary));
+  add_keys(out.file, template_keys(options.model.path));
   out.notes.insert(out.notes.end(), exported.notes.begin(), exported.notes.end());
   return out;
 }
 
-// One line that is written over on a terminal, and every tenth of the way elsewhere.
+// One line that is redrawn on a terminal; elsewhere one line every ten percent.
 class ProgressLine {
  public:
   explicit ProgressLine(const OutgoingGguf& file) : file_(file) {
@@ -182,15 +184,14 @@ void convert(CLI::App& app) {
   command->add_option("--type", options->type, "type of matrices: f32, f16, bf16, q8_0, q4_0, q4_k or q6_k")
       ->capture_default_str();
   command->add_option("--experts", options->experts,
-                      "type of experts; when not given MXFP4 is kept and others get --type");
-  command->add_option("--name", options->name,
-                      "the model's name in the file; the directory's when not given");
+                      "type of experts; if not given MXFP4 is kept and others get --type");
+  command->add_option("--name", options->name, "the model's name in the file; the directory's if not given");
   command->add_flag("--no-vocabulary", options->no_vocabulary,
                     "leave the tokenizer and the chat template out");
-  command->add_option("--threads", options->threads, "CPU threads; 0 means one for each usable core")
+  command->add_option("--threads", options->threads, "CPU threads; 0: one per usable core")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
-  command->add_flag("--force", options->force, "replace the file when it exists");
+  command->add_flag("--force", options->force, "replace the file if it exists");
   command->add_flag("--json", options->json, "print JSON");
   command->callback([options] { run(*options); });
 }

@@ -7,10 +7,10 @@
 #include <memory>
 
 #include "backend/cuda/probe.h"
-#include "cli/command.h"
+#include "cli/commands/command.h"
+#include "cli/commands/shared/arguments.h"
 #include "cli/doctor/device_check.h"
 #include "cli/doctor/kernels.h"
-#include "cli/model_options.h"
 #include "cli/version.h"
 
 namespace inferno::command {

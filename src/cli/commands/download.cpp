@@ -5,10 +5,9 @@
 #include <memory>
 
 #include "base/error.h"
-#include "cli/command.h"
+#include "cli/commands/command.h"
 #include "cli/download/run.h"
 #include "cli/environment.h"
-#include "cli/hub_environment.h"
 #include "cli/terminal/streams.h"
 #include "hub/names/model_name.h"
 #include "hub/settings.h"
@@ -41,7 +40,7 @@ void run(const DownloadOptions& options) {
                                                        .jobs = options.jobs,
                                                        .is_dry_run = options.dry_run,
                                                        .asks = !options.yes});
-  // A reader that has gone does not make the download a failure.
+  // A closed pipe does not make the download a failure.
   if (!options.dry_run) terminal::write_out(STDOUT_FILENO, folder.string() + "\n");
 }
 
@@ -58,13 +57,13 @@ void download(CLI::App& app) {
       ->allow_extra_args(false);
   command->add_option("--exclude", options->exclude, "no files like this pattern; may be repeated")
       ->allow_extra_args(false);
-  command->add_option("--revision", options->revision, "branch, tag or commit; main when not given");
+  command->add_option("--revision", options->revision, "branch, tag or commit; main if not given");
   command->add_option("--local-dir", options->local_dir,
                       "a folder for plain files, instead of the shared cache");
   command->add_option("-j,--jobs", options->jobs, "connections at once")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  command->add_flag("--dry-run", options->dry_run, "only say what would be fetched");
+  command->add_flag("--dry-run", options->dry_run, "only print what would be fetched");
   command->add_flag("-y,--yes", options->yes, "do not ask");
   command->callback([options] { run(*options); });
 }

@@ -9,15 +9,17 @@
 #include "base/file.h"
 #include "base/signals.h"
 #include "base/utf8.h"
-#include "cli/answer.h"
-#include "cli/batch_run.h"
-#include "cli/command.h"
-#include "cli/model_choice.h"
-#include "cli/model_offer.h"
-#include "cli/model_resolution.h"
+#include "cli/commands/command.h"
+#include "cli/commands/shared/arguments.h"
+#include "cli/download/offer.h"
+#include "cli/environment.h"
+#include "cli/loading.h"
+#include "cli/terminal/progress.h"
 #include "cli/terminal/report_error.h"
 #include "cli/terminal/screen.h"
 #include "cli/terminal/streams.h"
+#include "service/answer.h"
+#include "service/batch.h"
 
 namespace inferno::command {
 namespace {
@@ -30,7 +32,7 @@ struct GenerateOptions {
   std::optional<bool> stream;
   int parallel = 16;
   TextRequest request;
-  TextModelOptions text_model;
+  LoadOptions load;
 };
 
 std::string read_prompt(const GenerateOptions& options) {
@@ -77,6 +79,10 @@ class Output {
   int descriptor_ = STDOUT_FILENO;
 };
 
+bool was_interrupted() {
+  return SignalWatcher::received() != 0;
+}
+
 TextRequest request_of(const GenerateOptions& options) {
   TextRequest request = options.request;
   const std::string prompt = read_prompt(options);
@@ -93,14 +99,15 @@ void run_one(const GenerateOptions& options, const TextModel& model, const TextR
   const bool is_terminal = output.is_terminal();
   const bool streams = !options.json && options.stream.value_or(is_terminal);
   const SignalWatcher interrupt;
-  // What a model writes must not drive the terminal; a file or a pipe gets every byte.
+  // A model's text must not control the terminal; a file or a pipe gets every byte.
   const auto shown = [&](const std::string& text) { return is_terminal ? printable(text) : text; };
   bool is_read = true;
-  const Answer answer = write_answer(model, model.prepare(request), interrupt, [&](const ReplyPart& part) {
-    const auto* content = std::get_if<ContentDelta>(&part);
-    if (streams && content != nullptr) is_read = output.write(shown(content->text));
-    return is_read;
-  });
+  const Answer answer =
+      write_answer(model, model.prepare(request), was_interrupted, [&](const ReplyPart& part) {
+        const auto* content = std::get_if<ContentDelta>(&part);
+        if (streams && content != nullptr) is_read = output.write(shown(content->text));
+        return is_read;
+      });
   for (const std::string& warning : answer.warnings) fmt::print(stderr, "note: {}\n", printable(warning));
   const bool with_logprobs = request.settings.logprobs.has_value();
   if (options.json) {
@@ -109,13 +116,13 @@ void run_one(const GenerateOptions& options, const TextModel& model, const TextR
     output.write(dumped(json));
   } else if (is_read) {
     if (!streams) is_read = output.write(shown(answer.text));
-    // The text ends as the model ended it; a terminal gets its prompt on a line of its own.
+    // On a terminal the shell's prompt belongs on a line of its own.
     if (is_read && (is_terminal || !answer.text.ends_with('\n'))) output.write("\n");
     if (!answer.tool_calls.empty()) {
       fmt::print(stderr, "note: the answer calls tools; --json shows the calls\n");
     }
   }
-  if (interrupt.received() != 0) throw Exit{interrupted_code};
+  if (was_interrupted()) throw Exit{interrupted_code};
 }
 
 void run_batch_file(const GenerateOptions& options, const TextModel& model) {
@@ -125,9 +132,18 @@ void run_batch_file(const GenerateOptions& options, const TextModel& model) {
       parse_batch(text, {.request = options.request, .chat = options.chat, .system = options.system});
   const Output output(options.output);
   const SignalWatcher interrupt;
-  const BatchOutcome outcome = run_batch(model, std::move(lines), options.parallel, interrupt,
-                                         [&](const Json& result) { return output.write(dumped(result)); });
-  if (outcome.interrupted) throw Exit{interrupted_code};
+  std::optional<ProgressBar> bar;
+  if (options.load.shows_meter) bar.emplace(lines.size());
+  const BatchOutcome outcome =
+      run_batch(model, std::move(lines), options.parallel,
+                {.write = [&](const Json& result) { return output.write(dumped(result)); },
+                 .is_cancelled = was_interrupted,
+                 .progress =
+                     [&](std::size_t results, std::size_t tokens) {
+                       if (bar) bar->show(results, tokens);
+                     }});
+  bar.reset();
+  if (outcome.cancelled) throw Exit{interrupted_code};
   if (outcome.failed > 0) {
     fmt::print(stderr, "error: {} of {} lines failed; their results say why\n", outcome.failed,
                outcome.written);
@@ -135,42 +151,46 @@ void run_batch_file(const GenerateOptions& options, const TextModel& model) {
   }
 }
 
-void run(GenerateOptions& options) {
-  terminal::ignore_closed_pipes();
+void check_options(const GenerateOptions& options) {
   const bool is_batch = !options.batch.empty();
   if (options.request.settings.logprobs && !options.json && !is_batch) {
     fail(ErrorKind::invalid_request, "--logprobs needs --json",
-         {.why = "text has no place for them", .next = {}});
+         {.why = "plain text cannot show log probabilities", .next = {}});
   }
   if (is_batch && (options.has_argument || options.has_prompt || !options.file.empty())) {
     fail(ErrorKind::invalid_request, "--batch and a prompt: expected one of them",
-         {.why = "each line of the batch file has a prompt of its own", .next = {}});
+         {.why = "each line of the batch file has its own prompt", .next = {}});
   }
   if (is_batch && options.stream.value_or(false)) {
     fmt::print(stderr,
-               "note: --stream has no effect with --batch: a line is written when its answer is whole\n");
+               "note: --stream has no effect with --batch: a line is written when its answer is complete\n");
   }
+}
+
+ResolvedModel find_model(const GenerateOptions& options, const Environment& environment) {
+  Catalogue catalogue(catalogue_settings(environment));
+  if (!options.model.empty()) {
+    return resolve_or_download(catalogue, options.model, options.yes, hub_settings(environment));
+  }
+  fmt::print(stderr, "model: builtin, since none was named (-m MODEL)\n");
+  return catalogue.builtin();
+}
+
+void run(GenerateOptions& options) {
+  terminal::ignore_closed_pipes();
+  check_options(options);
   if (!options.system.empty()) options.chat = true;
-  // The prompt first: a mistake there should not cost the time to load a model.
+  const bool is_batch = !options.batch.empty();
+  // The prompt is read first: a mistake there should not cost the time to load a model.
   std::optional<TextRequest> request;
   if (!is_batch) request = request_of(options);
   const Environment environment = Environment::of_process();
-  options.model = known_name(options.model, environment);
-  offer_download(options.model, options.yes, environment);
-  const ChosenModel chosen = choose_model(options.model, models_here(environment));
-  if (options.model.empty()) {
-    fmt::print(stderr, "model: {}, since none was named (-m MODEL)\n", printable(chosen.name));
-  }
-  options.text_model.parallel = is_batch ? options.parallel : 1;
-  const TextModel model(chosen.path, chosen.name, options.text_model);
-  if (request) {
-    for (const std::string& note : model.without_effect(*request)) fmt::print(stderr, "note: {}\n", note);
-  }
-  if (is_batch) {
-    run_batch_file(options, model);
-  } else {
-    run_one(options, model, *request);
-  }
+  options.load.model.parallel = is_batch ? options.parallel : 1;
+  options.load.shows_meter = environment.allows_redrawing(terminal::is_terminal(STDERR_FILENO));
+  const auto model = load_text_model(find_model(options, environment), options.load);
+  if (is_batch) return run_batch_file(options, *model);
+  for (const std::string& note : notes_on_effects(*model, *request)) fmt::print(stderr, "note: {}\n", note);
+  run_one(options, *model, *request);
 }
 
 void add_input_options(CLI::App& command, GenerateOptions& options) {
@@ -190,7 +210,7 @@ void add_input_options(CLI::App& command, GenerateOptions& options) {
   add_switch(command, "--think,!--no-think", options.request.think,
              "with --chat: reason before answering, or not");
   command.add_flag("--parse-special", options.request.parse_special,
-                   "control tokens in the prompt are control tokens, not text");
+                   "control tokens spelled in the prompt are control tokens, not text");
   command.parse_complete_callback([&options, argument, prompt] {
     options.has_argument = argument->count() > 0;
     options.has_prompt = prompt->count() > 0;
@@ -205,7 +225,7 @@ void generate(CLI::App& app) {
   const auto options = std::make_shared<GenerateOptions>();
   add_input_options(*command, *options);
   CLI::Option* stream = add_switch(*command, "--stream,!--no-stream", options->stream,
-                                   "show text as it is made; the default on a terminal");
+                                   "show text as it is generated; the default on a terminal");
   command
       ->add_flag("--json", options->json, "the result as JSON, with counts, timings, seed and finish reason")
       ->excludes(stream);
@@ -215,7 +235,7 @@ void generate(CLI::App& app) {
       ->capture_default_str();
   command->add_option("-o,--output", options->output, "a file for the result, instead of stdout");
   add_sampling_options(*command, options->request.settings);
-  add_text_model_options(*command, options->text_model);
+  add_load_options(*command, options->load);
   command->callback([options] { run(*options); });
 }
 

@@ -8,9 +8,9 @@
 #include "base/sizes.h"
 #include "base/utf8.h"
 #include "checkpoint/open_checkpoint.h"
-#include "cli/command.h"
+#include "cli/commands/command.h"
+#include "cli/commands/shared/arguments.h"
 #include "cli/describe_spec.h"
-#include "cli/model_options.h"
 #include "model/footprint.h"
 #include "model/tensor_plan.h"
 
@@ -18,7 +18,7 @@ namespace inferno::command {
 namespace {
 
 struct InspectOptions {
-  std::string model;
+  ResolvedModel model;
   bool json = false;
 };
 
@@ -109,7 +109,7 @@ Json gather(const Checkpoint& checkpoint) {
 }
 
 void run(const InspectOptions& options) {
-  const auto checkpoint = open_checkpoint(options.model);
+  const auto checkpoint = open_checkpoint(options.model.path);
   if (options.json) {
     fmt::print("{}\n", gather(*checkpoint).dump(2, ' ', false, Json::error_handler_t::replace));
     return;

@@ -1,4 +1,4 @@
-// `inferno list`: every model on this machine, whoever put it there.
+// `inferno list`: every model on this machine, whichever program stored it.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
@@ -6,10 +6,9 @@
 
 #include "base/sizes.h"
 #include "base/utf8.h"
-#include "cli/command.h"
+#include "cli/commands/command.h"
 #include "cli/describe_spec.h"
-#include "cli/model_choice.h"
-#include "cli/model_discovery.h"
+#include "cli/environment.h"
 #include "cli/terminal/text_table.h"
 
 namespace inferno::command {
@@ -33,7 +32,7 @@ Json as_json(const FoundModel& model) {
   Json json = {{"name", model.name},       {"format", hub::name_of(model.format)},
                {"bytes", model.bytes},     {"complete", model.is_complete()},
                {"missing", model.missing}, {"last_use", model.last_use},
-               {"place", model.place},     {"path", model.path.string()}};
+               {"place", model.place},     {"path", model.path().string()}};
   if (model.whole_bytes > 0) json["whole_bytes"] = model.whole_bytes;
   if (model.cached && !model.cached->commit.empty()) {
     json["commit"] = model.cached->commit;
@@ -43,9 +42,9 @@ Json as_json(const FoundModel& model) {
   return json;
 }
 
-void print_table(const std::vector<FoundModel>& found, const Environment& environment) {
+void print_table(const Inventory& inventory, const Environment& environment) {
   std::vector<std::vector<std::string>> rows;
-  for (const FoundModel& model : found) {
+  for (const FoundModel& model : inventory.models) {
     rows.push_back({model.name, std::string(hub::name_of(model.format)), human_size(model.bytes),
                     day_of(model.last_use), model.place, state_of(model)});
   }
@@ -53,9 +52,7 @@ void print_table(const std::vector<FoundModel>& found, const Environment& enviro
       "{}",
       text_table({{"NAME"}, {"FORMAT"}, {"SIZE", Align::right}, {"LAST USE"}, {"PLACE"}, {"STATE"}}, rows));
   std::uint64_t bytes = 0;
-  for (const auto& cache : model_places(environment).hub_caches) {
-    for (const hub::CachedRepository& repository : hub::scan_cache(cache)) bytes += repository.bytes;
-  }
+  for (const hub::CachedRepository& repository : inventory.repositories) bytes += repository.bytes;
   if (const auto cache = environment.hub_cache(); cache && bytes > 0) {
     fmt::print(stderr, "the hub cache {} takes {}\n", printable(cache->path.string()), human_size(bytes));
   }
@@ -63,10 +60,10 @@ void print_table(const std::vector<FoundModel>& found, const Environment& enviro
 
 void run(bool json) {
   const Environment environment = Environment::of_process();
-  const std::vector<FoundModel> found = models_here(environment);
-  if (!json) return print_table(found, environment);
+  const Inventory inventory = take_inventory(catalogue_settings(environment).places);
+  if (!json) return print_table(inventory, environment);
   Json all = Json::array();
-  for (const FoundModel& model : found) all.push_back(as_json(model));
+  for (const FoundModel& model : inventory.models) all.push_back(as_json(model));
   fmt::print("{}\n", all.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 

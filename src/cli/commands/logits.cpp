@@ -1,4 +1,4 @@
-// `inferno logits`: what the model thinks comes after each token, as numbers for other tools.
+// `inferno logits`: the logits after each token, in a file for other tools.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,9 +7,8 @@
 #include "base/file.h"
 #include "checkpoint/open_checkpoint.h"
 #include "checkpoint/safetensors/writer.h"
-#include "cli/command.h"
-#include "cli/model_options.h"
-#include "cli/token_list.h"
+#include "cli/commands/command.h"
+#include "cli/commands/shared/arguments.h"
 #include "model/load.h"
 #include "model/runner.h"
 
@@ -19,7 +18,8 @@ namespace {
 constexpr int chunk = 512, max_logit_rows = 64, max_sequences = chunk;
 
 struct LogitsOptions {
-  std::string model, tokens, tokens_file, output;
+  ResolvedModel model;
+  std::string tokens, tokens_file, output;
   int last = 0;         // 0: all
   std::vector<int> at;  // positions; empty: the last ones
   bool lines = false;
@@ -36,6 +36,12 @@ std::string origin_of(const LogitsOptions& options) {
   return options.tokens_file.empty() ? "--tokens" : options.tokens_file;
 }
 
+std::vector<TokenId> tokens_in(std::string_view text, const LogitsOptions& options) {
+  std::vector<TokenId> tokens = parse_tokens(text, origin_of(options));
+  if (tokens.empty()) fail(ErrorKind::invalid_request, fmt::format("{}: no tokens", origin_of(options)));
+  return tokens;
+}
+
 std::vector<std::vector<TokenId>> read_lines(const LogitsOptions& options) {
   const std::string text = read_tokens(options);
   std::vector<std::vector<TokenId>> out;
@@ -43,7 +49,7 @@ std::vector<std::vector<TokenId>> read_lines(const LogitsOptions& options) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     const std::string_view line = std::string_view(text).substr(at, end - at);
     if (line.find_first_not_of(" \t\r") != std::string_view::npos) {
-      out.push_back(parse_tokens(line, origin_of(options)));
+      out.push_back(tokens_in(line, options));
     }
     at = end + 1;
   }
@@ -56,7 +62,7 @@ std::vector<std::vector<TokenId>> read_lines(const LogitsOptions& options) {
 }
 
 LoadedModel load(const LogitsOptions& options, Backend& backend, const DecoderLimits& limits) {
-  const auto checkpoint = open_checkpoint(options.model);
+  const auto checkpoint = open_checkpoint(options.model.path);
   LoadedModel model = load_model(*checkpoint, backend, limits);
   for (const std::string& note : model.report.notes) fmt::print(stderr, "note: {}\n", note);
   return model;
@@ -68,7 +74,7 @@ void write(const LogitsOptions& options, const std::vector<float>& logits, int v
   fmt::print(stderr, "wrote logits [{}, {}] to {}\n", rows, vocab, options.output);
 }
 
-// Each line a sequence of its own, their last tokens in one step.
+// Each line is a sequence; the last tokens of all are computed in one step.
 void run_lines(const LogitsOptions& options) {
   const std::vector<std::vector<TokenId>> sequences = read_lines(options);
   std::size_t longest = 0;
@@ -81,7 +87,7 @@ void run_lines(const LogitsOptions& options) {
   write(options, last_logits(*model.decoder, *backend, sequences), model.decoder->spec().vocab);
 }
 
-// Where to stop for logits on the way through the tokens: rows [first, second) of each stop are written.
+// The ranges [first, second) of positions whose logits are written, in ascending order.
 std::vector<std::pair<int, int>> stops(const LogitsOptions& options, int count) {
   if (options.at.empty()) {
     const int rows = options.last == 0 ? count : options.last;
@@ -102,7 +108,7 @@ std::vector<std::pair<int, int>> stops(const LogitsOptions& options, int count) 
 }
 
 void run(const LogitsOptions& options) {
-  const std::vector<TokenId> tokens = parse_tokens(read_tokens(options), origin_of(options));
+  const std::vector<TokenId> tokens = tokens_in(read_tokens(options), options);
   const int count = static_cast<int>(tokens.size());
   const std::vector<std::pair<int, int>> wanted = stops(options, count);
   const int rows = wanted.back().second - wanted.back().first;
@@ -133,7 +139,7 @@ void logits(CLI::App& app) {
   CLI::Option* file =
       command->add_option("--tokens-file", options->tokens_file, "a file of token ids")->excludes(tokens);
   CLI::Option* last =
-      command->add_option("--last", options->last, "only the last N tokens; all of them when not given")
+      command->add_option("--last", options->last, "only the last N tokens; all tokens if not given")
           ->check(CLI::Range(1, 1 << 24));
   CLI::Option* at = command->add_option("--at", options->at, "only these positions, from 0: 1,127,4096")
                         ->delimiter(',')

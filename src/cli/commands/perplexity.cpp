@@ -9,18 +9,19 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "checkpoint/open_checkpoint.h"
-#include "cli/command.h"
+#include "cli/commands/command.h"
+#include "cli/commands/shared/arguments.h"
 #include "cli/describe_spec.h"
-#include "cli/model_options.h"
-#include "cli/tokenizer_loading.h"
 #include "model/load.h"
 #include "model/runner.h"
+#include "service/model_files.h"
 
 namespace inferno::command {
 namespace {
 
 struct PerplexityOptions {
-  std::string model, file;
+  ResolvedModel model;
+  std::string file;
   int window = 512;
   int tokens = 0;  // 0: all
   bool json = false;
@@ -66,9 +67,9 @@ Score score(Runner& runner, std::span<const TokenId> tokens, int window, int voc
   return out;
 }
 
-std::vector<TokenId> tokens_of(const PerplexityOptions& options) {
+std::vector<TokenId> tokens_of(const PerplexityOptions& options, const ModelFiles& files) {
   constexpr std::uint64_t max_bytes = 1u << 30;
-  const auto tokenizer = open_tokenizer(options.model);
+  const auto tokenizer = files.tokenizer();
   std::vector<TokenId> tokens =
       tokenizer->encode_with_special(read_file(options.file, max_bytes, Pipes::accept));
   if (options.tokens > 0 && tokens.size() > static_cast<std::size_t>(options.tokens)) {
@@ -84,8 +85,9 @@ std::vector<TokenId> tokens_of(const PerplexityOptions& options) {
 }
 
 void run(const PerplexityOptions& options) {
-  const auto checkpoint = open_checkpoint(options.model);
-  const std::vector<TokenId> tokens = tokens_of(options);
+  const ModelFiles files(options.model.path);
+  const auto checkpoint = files.checkpoint();
+  const std::vector<TokenId> tokens = tokens_of(options, files);
   const auto backend = make_backend(options.device);
   constexpr int max_logit_rows = 128;
   LoadedModel model = load_model(*checkpoint, *backend,

@@ -8,15 +8,13 @@
 #include "backend/cpu/host.h"
 #include "base/sizes.h"
 #include "base/utf8.h"
+#include "catalogue/remote_headers.h"
 #include "checkpoint/open_checkpoint.h"
-#include "cli/command.h"
+#include "cli/commands/command.h"
+#include "cli/commands/shared/arguments.h"
 #include "cli/describe_spec.h"
 #include "cli/download/interruptible.h"
-#include "cli/hub_environment.h"
-#include "cli/model_choice.h"
-#include "cli/model_options.h"
-#include "cli/model_resolution.h"
-#include "cli/remote_headers.h"
+#include "cli/environment.h"
 #include "engine/engine_options.h"
 #include "model/footprint.h"
 #include "model/load.h"
@@ -32,47 +30,36 @@ struct PlanOptions {
   bool json = false;
 };
 
-// Where the headers come from: this machine, or the hub.
+// The headers, from this machine or from the hub.
 struct PlanSource {
   std::string name;
   std::filesystem::path path;
   std::optional<RemoteModel> remote = {};
 };
 
-PlanSource find_source(const std::string& given, const Environment& environment) {
-  const std::string wanted = known_name(given, environment);
-  std::error_code status;
-  if (std::filesystem::exists(wanted, status)) {
-    require_whole(wanted);
-    return {wanted, wanted};
-  }
-  const std::vector<FoundModel> found = models_here(environment);
-  const FoundModel* here = find_model(wanted, found);
-  const bool is_whole = here != nullptr && here->is_complete();
+PlanSource find_source(const std::string& name, const Environment& environment) {
+  const Catalogue catalogue(catalogue_settings(environment));
+  const ModelMatch match = catalogue.look_up(name);
   const hub::HubSettings settings = hub_settings(environment);
-  const hub::ParsedName parsed = hub::parse_model_name(wanted, settings.endpoint);
-  const auto* asked = std::get_if<hub::ModelName>(&parsed);
-  const hub::ModelName name = here != nullptr && here->cached ? here->cached->name
-                              : asked != nullptr              ? *asked
-                                                              : hub::ModelName{};
-  if (is_whole || name.organisation.empty() || settings.is_offline()) {
-    ResolvedModel resolved = resolve_model(wanted, environment);
-    return {resolved.name, resolved.path};
+  if (match.is_complete() || !match.download || settings.is_offline()) {
+    ResolvedModel model = catalogue.resolve(name);
+    return {std::move(model.name), std::move(model.path)};
   }
   hub::HubClient client(settings, [] { return SignalWatcher::received() != 0; });
   RemoteModel remote;
   {
-    const SignalWatcher watcher(stop_signals);
-    run_interruptibly([&] { remote = fetch_headers(client, name); }, [] {}, [] {});
+    const SignalWatcher signals(stop_signals);
+    run_interruptibly([&] { remote = fetch_headers(client, *match.download); }, [] {}, [] {});
   }
   std::filesystem::path path = remote.path;
-  hub::ModelName full = name;
-  if (full.quant.empty())
-    full.quant = remote.selection.format == hub::ModelFormat::gguf ? remote.selection.quant : "";
+  hub::ModelName full = *match.download;
+  if (full.quant.empty() && remote.selection.format == hub::ModelFormat::gguf) {
+    full.quant = remote.selection.quant;
+  }
   return {full.text(), std::move(path), std::move(remote)};
 }
 
-// What decoding reaches of the bandwidth that is measured: docs/benchmarks.md.
+// The share of the measured bandwidth that decoding reaches; see docs/benchmarks.md.
 double usual_share(const DeviceInfo& device) {
   return device.kernels.starts_with("sm_") ? 0.6 : 0.9;
 }
@@ -81,7 +68,7 @@ double bandwidth_of(Backend& backend) {
   constexpr std::size_t gibibyte = std::size_t{1} << 30;
   const double of_device = backend.read_bandwidth();
   if (of_device > 0.0) return of_device;
-  // Where memory is short, a figure that caches may flatter is better than none.
+  // With little memory, a figure that the CPU's caches may improve is better than none.
   const DeviceInfo device = backend.info();
   return cpu::read_bandwidth(device.threads, device.free_bytes > 4 * gibibyte ? gibibyte : gibibyte / 8);
 }

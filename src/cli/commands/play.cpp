@@ -1,22 +1,34 @@
 // `inferno play`: a conversation in the terminal.
-#include "cli/play/session.h"
+#include <unistd.h>
 
-#include "cli/command.h"
-#include "cli/model_offer.h"
-#include "cli/model_resolution.h"
+#include "cli/commands/command.h"
+#include "cli/commands/shared/arguments.h"
+#include "cli/download/offer.h"
+#include "cli/environment.h"
+#include "cli/play/session.h"
 #include "cli/terminal/report_error.h"
 #include "cli/terminal/streams.h"
 
 namespace inferno::command {
 namespace {
 
-void run(play::PlayOptions options) {
+struct Options {
+  std::string model;
+  bool yes = false;  // download a model without asking
+  play::PlayOptions play;
+};
+
+void run(Options& options) {
   terminal::ignore_closed_pipes();
   const Environment environment = Environment::of_process();
-  options.model = known_name(options.model, environment);
-  offer_download(options.model, options.yes, environment);
+  Catalogue catalogue(catalogue_settings(environment));
+  std::optional<ResolvedModel> model;
+  if (!options.model.empty()) {
+    model = resolve_or_download(catalogue, options.model, options.yes, hub_settings(environment));
+  }
+  options.play.load.shows_meter = environment.allows_redrawing(terminal::is_terminal(STDERR_FILENO));
   play::Console console(environment);
-  play::Session session(std::move(options), console, models_here(environment));
+  play::Session session(std::move(options.play), console, catalogue, std::move(model));
   if (const int code = session.run()) throw Exit{code};
 }
 
@@ -24,18 +36,19 @@ void run(play::PlayOptions options) {
 
 void play(CLI::App& app) {
   CLI::App* command = app.add_subcommand("play", "Talk with a model in the terminal");
-  const auto options = std::make_shared<play::PlayOptions>();
+  const auto options = std::make_shared<Options>();
+  TextRequest& request = options->play.request;
   command->add_option("MODEL,-m,--model", options->model, std::string(model_help));
   command->add_flag("-y,--yes", options->yes, "download a model that is not here without asking");
-  command->add_option("--system", options->system, "the system prompt");
-  command->add_option("--reasoning-effort", options->request.reasoning_effort, "low, medium or high")
+  command->add_option("--system", options->play.system, "the system prompt");
+  command->add_option("--reasoning-effort", request.reasoning_effort, "low, medium or high")
       ->check(effort_problem);
-  add_switch(*command, "--think,!--no-think", options->request.think, "reason before answering, or not");
-  add_switch(*command, "--show-reasoning,!--hide-reasoning", options->shows_reasoning,
-             "show what the model thinks; the default on a terminal");
-  command->add_flag("!--no-stats", options->shows_stats, "no line of figures after each answer");
-  add_sampling_options(*command, options->request.settings);
-  add_text_model_options(*command, options->text_model);
+  add_switch(*command, "--think,!--no-think", request.think, "reason before answering, or not");
+  add_switch(*command, "--show-reasoning,!--hide-reasoning", options->play.shows_reasoning,
+             "show the model's reasoning; the default on a terminal");
+  command->add_flag("!--no-stats", options->play.shows_stats, "no line of statistics after each answer");
+  add_sampling_options(*command, request.settings);
+  add_load_options(*command, options->play.load);
   command->callback([options] { run(*options); });
 }
 

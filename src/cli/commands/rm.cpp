@@ -1,13 +1,12 @@
-// `inferno rm`: frees what a model of the hub's cache takes, and nothing that another one needs.
+// `inferno rm`: removes a model from the hub cache, except for files that other models use.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "base/sizes.h"
 #include "base/utf8.h"
-#include "cli/cached_repository.h"
-#include "cli/command.h"
-#include "cli/model_choice.h"
+#include "cli/commands/command.h"
+#include "cli/environment.h"
 #include "cli/terminal/report_error.h"
 #include "cli/terminal/streams.h"
 #include "hub/cache/removal.h"
@@ -21,17 +20,18 @@ struct RmOptions {
 };
 
 void run(const RmOptions& options) {
-  const CachedChoice choice = find_cached_repository(options.model, Environment::of_process());
-  const hub::RemovalPlan plan = hub::plan_removal(choice.repository, choice.wanted);
+  const Catalogue catalogue(catalogue_settings(Environment::of_process()));
+  const CachedMatch match = catalogue.cached(options.model);
+  const hub::RemovalPlan plan = hub::plan_removal(match.repository, match.wanted);
   std::string what = fmt::format("{}", fmt::join(plan.models, ", "));
   if (plan.kept_bytes > 0)
-    what += fmt::format(" ({} more are used by other models and stay)", human_size(plan.kept_bytes));
+    what += fmt::format(" ({} more are used by other models and kept)", human_size(plan.kept_bytes));
   if (!options.yes) {
     const auto answer = ask_yes(fmt::format("remove {}, freeing {}?", what, human_size(plan.bytes)));
     if (!answer) {
       fail(ErrorKind::invalid_request,
-           fmt::format("removing {} would free {}: nobody confirmed it", what, human_size(plan.bytes)),
-           {.why = "standard input is no terminal",
+           fmt::format("removing {} would free {}: not confirmed", what, human_size(plan.bytes)),
+           {.why = "standard input is not a terminal",
             .next = fmt::format("inferno rm {} --yes", options.model)});
     }
     if (!*answer) {
@@ -46,12 +46,12 @@ void run(const RmOptions& options) {
 }  // namespace
 
 void rm(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("rm", "Remove a model from the hub's cache");
+  CLI::App* command = app.add_subcommand("rm", "Remove a model from the hub cache");
   const auto options = std::make_shared<RmOptions>();
   command
-      ->add_option(
-          "MODEL", options->model,
-          "org/name for all of it, org/name@REVISION for one snapshot, org/name:QUANT for one GGUF model")
+      ->add_option("MODEL", options->model,
+                   "org/name for the whole model, org/name@REVISION for one snapshot, org/name:QUANT for one "
+                   "GGUF model")
       ->required();
   command->add_flag("-y,--yes", options->yes, "do not ask");
   command->callback([options] { run(*options); });

@@ -1,13 +1,13 @@
-// `inferno search`: models on the hub, with what they would take here, in one request.
+// `inferno search`: models on the hub, and whether they fit this machine, in one request.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
-#include "cli/command.h"
+#include "cli/commands/command.h"
 #include "cli/download/interruptible.h"
 #include "cli/download/search_results.h"
-#include "cli/hub_environment.h"
+#include "cli/environment.h"
 
 namespace inferno::command {
 namespace {
@@ -20,17 +20,16 @@ struct SearchOptions {
 };
 
 void run(const SearchOptions& options) {
-  hub::HubClient client(hub_settings(Environment::of_process()),
-                        [] { return SignalWatcher::received() != 0; });
+  const Environment environment = Environment::of_process();
+  hub::HubClient client(hub_settings(environment), [] { return SignalWatcher::received() != 0; });
   hub::SearchQuery query = {.text = options.query,
                             .author = options.author,
                             .filters = {"text-generation"},
                             .sort = options.sort,
                             .limit = options.limit};
-  if (options.fits)
-    query.limit = std::min(1000, options.limit * 5);  // one request, of which some will not fit
+  if (options.fits) query.limit = std::min(1000, options.limit * 5);  // in one request; some will not fit
   if (!options.format.empty()) query.filters.push_back(options.format);
-  const HomeMemory home = home_memory();
+  const HomeMemory home = home_memory(environment.get("CUDA_VISIBLE_DEVICES"));
   std::vector<hub::FoundOnHub> all;
   {
     const SignalWatcher watcher(stop_signals);
@@ -46,10 +45,10 @@ void run(const SearchOptions& options) {
   if (options.json) {
     fmt::print("{}", search_json(results));
   } else if (results.empty()) {
-    fmt::print(stderr, "no model answers to that{}\n", options.fits ? " and fits this machine" : "");
+    fmt::print(stderr, "no model found{}\n", options.fits ? " and fits this machine" : "");
   } else {
     fmt::print("{}", search_table(results, home));
-    fmt::print(stderr, "inferno plan MODEL says more about one of them; inferno download MODEL fetches it\n");
+    fmt::print(stderr, "inferno plan MODEL shows what a model needs; inferno download MODEL fetches it\n");
   }
 }
 
@@ -67,10 +66,10 @@ void search(CLI::App& app) {
                                                   {"likes", hub::Sort::likes},
                                                   {"trending", hub::Sort::trending},
                                                   {"updated", hub::Sort::updated}};
-  command->add_option("--sort", options->sort, "what comes first; downloads when not given")
+  command->add_option("--sort", options->sort, "the order of results; downloads if not given")
       ->transform(CLI::CheckedTransformer(sorts))
       ->option_text("downloads|likes|trending|updated");
-  command->add_option("--limit", options->limit, "so many models at most")
+  command->add_option("--limit", options->limit, "maximum number of models")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command->add_flag("--fits", options->fits, "only models that fit this machine");

@@ -1,4 +1,4 @@
-// inferno tokenize: what the model sees of a text.
+// `inferno tokenize`: the token ids of a text.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -6,16 +6,16 @@
 #include <memory>
 #include <string>
 
-#include "cli/command.h"
-#include "cli/model_options.h"
+#include "cli/commands/command.h"
+#include "cli/commands/shared/arguments.h"
 #include "cli/terminal/streams.h"
-#include "cli/tokenizer_loading.h"
+#include "service/model_files.h"
 
 namespace inferno::command {
 namespace {
 
 struct Options {
-  std::string model;
+  ResolvedModel model;
   std::string text;
   bool has_text = false;
   bool no_special = false;
@@ -24,7 +24,7 @@ struct Options {
 };
 
 void run(const Options& options) {
-  const auto tokenizer = open_tokenizer(options.model);
+  const auto tokenizer = ModelFiles(options.model.path).tokenizer();
   const std::string text = options.has_text ? options.text : read_standard_input();
   std::vector<TokenId> ids = options.plain ? tokenizer->encode(text) : tokenizer->encode_prompt(text);
   if (!options.no_special) ids = tokenizer->add_special(std::move(ids));
@@ -41,8 +41,7 @@ void tokenize(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("tokenize", "Print the token ids of a text (--text, or standard input)");
   const auto options = std::make_shared<Options>();
-  takes_model(command->add_option("model", options->model, fmt::format("a tokenizer.json, {}", model_help)))
-      ->required();
+  add_model_argument(*command, options->model, "a tokenizer.json")->required();
   CLI::Option* text = command->add_option("--text", options->text, "The text; standard input when absent");
   command->add_flag("--no-special", options->no_special, "Add no begin and end tokens");
   command->add_flag("--plain", options->plain, "Treat control tokens in the text as ordinary characters");

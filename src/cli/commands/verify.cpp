@@ -1,4 +1,4 @@
-// `inferno verify`: reads every byte of the models that are here and compares hashes.
+// `inferno verify`: hashes every byte of the models on this machine and compares.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -10,10 +10,8 @@
 #include "base/signals.h"
 #include "base/sizes.h"
 #include "base/utf8.h"
-#include "cli/cached_repository.h"
-#include "cli/command.h"
-#include "cli/model_choice.h"
-#include "cli/model_resolution.h"
+#include "cli/commands/command.h"
+#include "cli/environment.h"
 #include "cli/terminal/report_error.h"
 #include "cli/terminal/screen.h"
 #include "hub/cache/ollama_store.h"
@@ -24,7 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// One line on stderr about how far it is; nothing where stderr is no terminal.
+// Progress on one line of stderr, if that is a terminal.
 class Meter {
  public:
   Meter(const std::string& name, std::uint64_t total) : name_(printable(name)), total_(total) {}
@@ -50,7 +48,7 @@ class Meter {
 };
 
 struct Tally {
-  int wrong = 0, partial = 0, right = 0;
+  int corrupt = 0, partial = 0, verified = 0;
   std::vector<std::string> repairs = {};  // commands
 };
 
@@ -58,25 +56,25 @@ struct Tally {
   throw Exit{interrupted_code};
 }
 
-// A blob that is not what its name says must not be found again: every tool would take it for the right one.
-void set_right(const hub::RepositoryLayout& layout, const hub::CachedModel& model,
-               const hub::VerifiedFile& file) {
+// A corrupt blob must go: its name is its hash, so every tool would trust it.
+void remove_corrupt(const hub::RepositoryLayout& layout, const hub::CachedModel& model,
+                    const hub::VerifiedFile& file) {
   const std::error_code problem = hub::discard(layout, model, file);
   fmt::print("  {}\n",
-             problem ? fmt::format("it could not be removed ({}): do not use this model", problem.message())
-                     : std::string("removed, so that nothing takes it for the right one"));
+             problem ? fmt::format("it cannot be removed ({}): do not use this model", problem.message())
+                     : std::string("removed, so that no tool uses it"));
 }
 
 void report(const hub::RepositoryLayout& layout, const hub::CachedModel& model,
             const hub::VerifiedFile& file) {
   if (file.verdict == hub::FileVerdict::corrupt) {
-    fmt::print("  wrong    {}\n           expected {}\n           found    {}\n", printable(file.path),
+    fmt::print("  corrupt  {}\n           expected {}\n           found    {}\n", printable(file.path),
                file.expected, file.found);
-    set_right(layout, model, file);
+    remove_corrupt(layout, model, file);
   } else if (file.verdict == hub::FileVerdict::missing) {
     fmt::print("  missing  {}\n", printable(file.path));
   } else if (file.verdict == hub::FileVerdict::unverified) {
-    fmt::print("  unknown  {}: nothing says what it should hash to\n", printable(file.path));
+    fmt::print("  unknown  {}: its hash is not known\n", printable(file.path));
   }
 }
 
@@ -91,81 +89,82 @@ void verify_cached(const hub::RepositoryLayout& layout, const hub::CachedModel& 
     });
   }
   if (!files) leave_interrupted();
-  int wrong = 0, missing = 0;
+  int corrupt = 0, missing = 0;
   for (const hub::VerifiedFile& file : *files) {
-    wrong += static_cast<int>(file.verdict == hub::FileVerdict::corrupt);
+    corrupt += static_cast<int>(file.verdict == hub::FileVerdict::corrupt);
     missing += static_cast<int>(file.verdict == hub::FileVerdict::missing);
   }
-  fmt::print("{:<8} {}  {} files, {}\n",
-             wrong > 0     ? "WRONG"
+  fmt::print("{:<8} {}  {} {}, {}\n",
+             corrupt > 0   ? "CORRUPT"
              : missing > 0 ? "partial"
-                           : "right",
-             printable(model.name.text()), files->size(), human_size(model.stored.bytes));
+                           : "verified",
+             printable(model.name.text()), files->size(), files->size() == 1 ? "file" : "files",
+             human_size(model.stored.bytes));
   for (const hub::VerifiedFile& file : *files) report(layout, model, file);
-  tally.wrong += wrong;
+  tally.corrupt += corrupt;
   tally.partial += static_cast<int>(missing > 0);
-  tally.right += static_cast<int>(wrong + missing == 0);
-  if (wrong + missing > 0) tally.repairs.push_back("inferno download " + model.name.text());
+  tally.verified += static_cast<int>(corrupt + missing == 0);
+  if (corrupt + missing > 0) tally.repairs.push_back("inferno download " + model.name.text());
 }
 
 void verify_ollama(const FoundModel& model, Tally& tally) {
   const SignalWatcher interrupt;
-  const std::string hash = model.path.filename().string().substr(std::string_view("sha256-").size());
+  const std::string hash = model.path().filename().string().substr(std::string_view("sha256-").size());
   if (!model.is_complete()) {
     fmt::print("partial  {} (Ollama)\n", printable(model.name));
     ++tally.partial;
     return;
   }
   Meter meter(model.name, model.bytes);
-  const auto file = hub::verify_file(model.path, hash, [&](std::uint64_t bytes) {
+  const auto file = hub::verify_file(model.path(), hash, [&](std::uint64_t bytes) {
     meter.add(bytes);
     return interrupt.received() == 0;
   });
   if (!file) leave_interrupted();
-  const bool is_right = file->verdict == hub::FileVerdict::valid;
-  fmt::print("{:<8} {} (Ollama)  {}\n", is_right ? "right" : "WRONG", printable(model.name),
+  const bool is_verified = file->verdict == hub::FileVerdict::valid;
+  fmt::print("{:<8} {} (Ollama)  {}\n", is_verified ? "verified" : "CORRUPT", printable(model.name),
              human_size(model.bytes));
-  if (!is_right) tally.repairs.push_back("ollama pull " + model.name);
-  ++(is_right ? tally.right : tally.wrong);
+  if (!is_verified) tally.repairs.push_back("ollama pull " + model.name);
+  ++(is_verified ? tally.verified : tally.corrupt);
 }
 
-void verify_all(const Environment& environment, Tally& tally) {
-  for (const auto& cache : model_places(environment).hub_caches) {
-    for (const hub::CachedRepository& repository : hub::scan_cache(cache)) {
-      for (const hub::CachedModel& model : repository.models) verify_cached(repository.layout, model, tally);
-    }
+void verify_all(const Catalogue& catalogue, Tally& tally) {
+  for (const hub::CachedRepository& repository : catalogue.inventory().repositories) {
+    for (const hub::CachedModel& model : repository.models) verify_cached(repository.layout, model, tally);
   }
-  for (const FoundModel& model : find_models({.ollama = model_places(environment).ollama}))
-    verify_ollama(model, tally);
+  for (const FoundModel& model : catalogue.inventory().models) {
+    if (model.place == "Ollama") verify_ollama(model, tally);
+  }
 }
 
-void verify_one(const std::string& given, const Environment& environment, Tally& tally) {
-  const std::string name = known_name(given, environment);
-  const std::vector<FoundModel> found = models_here(environment);
-  const FoundModel* model = find_model(name, found);
+void verify_one(const std::string& name, const Catalogue& catalogue, Tally& tally) {
+  const FoundModel* model = catalogue.look_up(name).here;
   if (model != nullptr && model->place == "Ollama") return verify_ollama(*model, tally);
-  const CachedChoice choice = find_cached_repository(name, environment);
-  const hub::CachedModel* cached = hub::find_cached(choice.repository.models, choice.wanted);
+  const CachedMatch match = catalogue.cached(name);
+  const hub::CachedModel* cached = hub::find_cached(match.repository.models, match.wanted);
   if (cached == nullptr) {
-    fail(ErrorKind::not_found, fmt::format("{}: nothing of it is here to be verified", choice.wanted.text()),
-         {.why = {}, .next = "inferno download " + choice.wanted.text()});
+    fail(ErrorKind::not_found, fmt::format("{}: no file of it is here to verify", match.wanted.text()),
+         {.why = {}, .next = "inferno download " + match.wanted.text()});
   }
-  verify_cached(choice.repository.layout, *cached, tally);
+  verify_cached(match.repository.layout, *cached, tally);
 }
 
 void run(const std::string& model) {
-  const Environment environment = Environment::of_process();
+  const Catalogue catalogue(catalogue_settings(Environment::of_process()));
   Tally tally;
   if (model.empty()) {
-    verify_all(environment, tally);
+    verify_all(catalogue, tally);
   } else {
-    verify_one(model, environment, tally);
+    verify_one(model, catalogue, tally);
   }
-  if (tally.wrong + tally.partial + tally.right == 0)
-    fmt::print("there is no model with known hashes here\n");
+  if (tally.corrupt + tally.partial + tally.verified == 0)
+    fmt::print("no model with known hashes on this machine\n");
   const Advice advice = {.why = {}, .next = fmt::format("{}", fmt::join(tally.repairs, "; "))};
-  if (tally.wrong > 0)
-    fail(ErrorKind::corrupt, fmt::format("{} files are not what they should be", tally.wrong), advice);
+  if (tally.corrupt > 0) {
+    fail(ErrorKind::corrupt,
+         fmt::format("checksum mismatch in {} {}", tally.corrupt, tally.corrupt == 1 ? "file" : "files"),
+         advice);
+  }
   if (tally.partial > 0 && !model.empty()) {
     fail(ErrorKind::not_found, fmt::format("{}: only a part of this model is here", model), advice);
   }
@@ -176,7 +175,7 @@ void run(const std::string& model) {
 void verify(CLI::App& app) {
   CLI::App* command = app.add_subcommand("verify", "Hash the files of a model, or of all, and compare");
   const auto model = std::make_shared<std::string>();
-  command->add_option("MODEL", *model, "a model of the hub's cache or of Ollama; all of them when not given");
+  command->add_option("MODEL", *model, "a model in the hub cache or of Ollama; all of them if not given");
   command->callback([model] { run(*model); });
 }
 

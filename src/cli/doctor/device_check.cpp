@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "checkpoint/open_checkpoint.h"
-#include "cli/builtin_model.h"
 #include "model/load.h"
 #include "model/runner.h"
 
@@ -39,10 +38,10 @@ std::vector<TokenId> greedy(Runner& runner, const Expected& expected) {
 }
 
 Finding run(const DeviceOptions& options, const Environment& environment) {
-  const std::filesystem::path model = builtin_model(environment);
+  const std::filesystem::path model = Catalogue(catalogue_settings(environment)).builtin().path;
   const Expected expected = expected_in(model);
   const auto checkpoint = open_checkpoint(model);
-  const auto backend = make_backend(options);
+  const auto backend = open_device(options);
   const int context = static_cast<int>(expected.prompt.size() + expected.answer.size());
   const LoadedModel loaded = load_model(*checkpoint, *backend, {.max_logit_rows = 1, .context = context});
   Runner runner(*loaded.decoder, *backend, context);

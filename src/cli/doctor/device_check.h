@@ -2,7 +2,8 @@
 #pragma once
 
 #include "cli/doctor/doctor.h"
-#include "cli/model_options.h"
+#include "cli/environment.h"
+#include "service/device.h"
 
 namespace inferno::doctor {
 

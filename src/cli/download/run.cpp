@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/sizes.h"
 #include "base/utf8.h"
-#include "cli/command.h"
 #include "cli/download/display.h"
 #include "cli/download/interruptible.h"
 #include "cli/terminal/report_error.h"

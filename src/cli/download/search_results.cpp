@@ -10,8 +10,6 @@
 #include "base/sizes.h"
 #include "base/system_memory.h"
 #include "cli/describe_spec.h"
-#include "cli/environment.h"
-#include "cli/model_choice.h"
 #include "cli/terminal/text_table.h"
 
 namespace inferno {
@@ -73,10 +71,9 @@ std::string fit_of(const SearchResult& result, const HomeMemory& home) {
 
 }  // namespace
 
-HomeMemory home_memory() {
+HomeMemory home_memory(const std::optional<std::string>& visible_gpus) {
   if (cuda_is_usable()) {
-    const cuda::GpuProbe gpus =
-        cuda::probe({.visible_devices = Environment::of_process().get("CUDA_VISIBLE_DEVICES")});
+    const cuda::GpuProbe gpus = cuda::probe({.visible_devices = visible_gpus});
     if (!gpus.devices.empty()) {
       const cuda::GpuDevice& gpu = gpus.devices.front();
       return {.device = "GPU", .bytes = gpu.free_bytes.value_or(gpu.total_bytes), .cache_element = 2};

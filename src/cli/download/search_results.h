@@ -18,7 +18,7 @@ struct HomeMemory {
   std::uint64_t bytes = 0;
   int cache_element = 4;  // bytes of one number in the cache
 };
-HomeMemory home_memory();
+HomeMemory home_memory(const std::optional<std::string>& visible_gpus);  // CUDA_VISIBLE_DEVICES
 
 struct SearchResult {
   std::string id, format, gated, updated;

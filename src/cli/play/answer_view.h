@@ -4,8 +4,8 @@
 #include <string>
 
 #include "chat/chat_format.h"
-#include "cli/answer.h"
 #include "cli/terminal/markdown.h"
+#include "service/answer.h"
 
 namespace inferno::play {
 

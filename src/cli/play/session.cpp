@@ -6,12 +6,12 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "cli/answer.h"
-#include "cli/kept_tokens.h"
-#include "cli/model_resolution.h"
 #include "cli/play/answer_view.h"
+#include "cli/play/model_menu.h"
 #include "cli/terminal/line_editor.h"
 #include "cli/terminal/report_error.h"
+#include "service/answer.h"
+#include "service/kept_tokens.h"
 
 namespace inferno::play {
 namespace {
@@ -46,15 +46,16 @@ void refuse_logprobs() {
        {.why = {}, .next = "inferno generate --json --logprobs N"});
 }
 
-Session::Session(PlayOptions options, Console& console, std::vector<FoundModel> found)
-    : options_(std::move(options)), console_(console), found_(std::move(found)) {
+Session::Session(PlayOptions options, Console& console, const Catalogue& catalogue,
+                 std::optional<ResolvedModel> model)
+    : options_(std::move(options)), console_(console), catalogue_(catalogue), chosen_(std::move(model)) {
   talk_.set_system(options_.system);
   if (options_.request.settings.logprobs) refuse_logprobs();
 }
 
 int Session::run() {
   if (!choose()) return exit_code_;
-  load(chosen_);
+  load(*chosen_);
   greet();
   while (is_read_) {
     if (!take(console_.read({.prompts = console_.prompts(), .is_remembered = true, .was_interrupted = [this] {
@@ -66,13 +67,15 @@ int Session::run() {
 }
 
 bool Session::choose() {
-  std::vector<FoundModel> whole = found_;
-  std::erase_if(whole, [](const FoundModel& model) { return !model.is_complete(); });
-  if (!options_.model.empty() || whole.size() < 2 || !console_.is_interactive()) {
-    chosen_ = choose_model(options_.model, found_);
+  if (chosen_) return true;
+  std::vector<FoundModel> complete;
+  if (console_.is_interactive()) complete = catalogue_.inventory().models;
+  std::erase_if(complete, [](const FoundModel& model) { return !model.is_complete(); });
+  if (complete.size() < 2) {
+    chosen_ = catalogue_.builtin();
     return true;
   }
-  console_.say("models on this machine:\n" + model_list(whole));
+  console_.say("models on this machine:\n" + model_menu(complete));
   while (true) {
     terminal::Prompts prompts = console_.prompts();
     prompts.first = "number or name: ";
@@ -80,19 +83,19 @@ bool Session::choose() {
         console_.read({.prompts = prompts, .is_remembered = false, .was_interrupted = [] { return false; }});
     if (entry.kind == terminal::EntryKind::interrupted) exit_code_ = interrupted_code;
     if (entry.kind != terminal::EntryKind::text) return false;
-    if (const FoundModel* model = chosen_model(entry.text, whole)) {
-      chosen_ = {model->name, model->path};
+    if (const FoundModel* model = choose_from_menu(entry.text, complete)) {
+      chosen_ = catalogue_.resolve(*model);
       return true;
     }
     console_.say(
-        fmt::format("expected a number from 1 to {} or one of the names; Ctrl-D leaves\n", whole.size()));
+        fmt::format("expected a number from 1 to {} or one of the names; Ctrl-D leaves\n", complete.size()));
   }
 }
 
-void Session::load(const ChosenModel& chosen) {
+void Session::load(const ResolvedModel& chosen) {
   // Without it Ctrl-C ends the program, as it should while nothing can be stopped yet.
   interrupt_.reset();
-  model_ = std::make_unique<TextModel>(chosen.path, chosen.name, options_.text_model);
+  model_ = load_text_model(chosen, options_.load);
   interrupt_.emplace();
   chosen_ = chosen;
   talk_.clear();
@@ -111,7 +114,7 @@ void Session::greet() const {
   }
   TextRequest request = options_.request;
   request.messages = first_messages(talk_.system(), "hello");
-  for (const std::string& note : model_->without_effect(request)) console_.note("note: " + note);
+  for (const std::string& note : notes_on_effects(*model_, request)) console_.note("note: " + note);
   if (console_.is_interactive())
     console_.note("/help lists the commands, Ctrl-C stops an answer, Ctrl-D leaves");
 }
@@ -189,7 +192,8 @@ void Session::answer(const TextRequest& request) {
   PreparedRequest prepared = model_->prepare(request);
   prepared.generation.prompt = with_kept_tokens(model_->tokenizer(), prepared.generation.prompt, sequence_);
   std::vector<TokenId> sequence = prepared.generation.prompt;
-  const Answer answer = write_answer(*model_, std::move(prepared), *interrupt_, [&](const ReplyPart& part) {
+  const auto interrupted = [this] { return interrupt_->received() != 0; };
+  const Answer answer = write_answer(*model_, std::move(prepared), interrupted, [&](const ReplyPart& part) {
     is_read_ = is_read_ && console_.write(view.show(part));
     return is_read_;
   });
@@ -261,7 +265,7 @@ void Session::set_named(const std::string& name, const std::string& value) {
                      : quoted.is_string() ? set_sampling_text(settings, name, quoted.get<std::string>())
                                           : set_sampling_text(settings, name, value);
   if (!known) refuse(fmt::format("/set {}: there is no such setting", name), "/set lists them");
-  const Json now = sampling_value(merged(model_->makers_settings(), settings), name);
+  const Json now = sampling_value(merged(model_->recommended_settings(), settings), name);
   console_.note(fmt::format("{} is {}", name, now.is_null() ? "not set" : now.dump()));
 }
 
@@ -284,7 +288,7 @@ void Session::set_think(const std::string& value) {
 
 void Session::show() const {
   std::string text = fmt::format("model     {} ({})\n", model_->name(), model_->architecture());
-  text += fmt::format("path      {}\n", chosen_.path.string());
+  text += fmt::format("path      {}\n", model_->path().string());
   text += fmt::format("format    {}\n", completes() ? "none: completes text" : model_->chat()->name());
   text += fmt::format("context   {} of {} tokens in use\n", talk_.turns().empty() ? 0 : sequence_.size(),
                       model_->engine().context());
@@ -299,7 +303,7 @@ void Session::show_settings() const {
   std::string text;
   for (const SettingName& name : sampling_setting_names()) {
     const Json set = sampling_value(own, name.name);
-    const Json makers = sampling_value(model_->makers_settings(), name.name);
+    const Json makers = sampling_value(model_->recommended_settings(), name.name);
     text += fmt::format("  {:<18} {}\n", name.name,
                         !set.is_null()      ? set.dump()
                         : !makers.is_null() ? makers.dump() + " (the model's own)"
@@ -317,9 +321,10 @@ void Session::show_settings() const {
 
 void Session::load_other(const std::string& name) {
   if (name.empty())
-    refuse("/load: no model given", "/load MODEL, a path or one of the names below\n" + model_list(found_));
-  const ChosenModel before = chosen_;
-  const ChosenModel next = choose_model(name, found_);
+    refuse("/load: no model given",
+           "/load MODEL, a path or one of the names below\n" + model_menu(catalogue_.inventory().models));
+  const ResolvedModel before = *chosen_;
+  const ResolvedModel next = catalogue_.resolve(name);
   // One model in memory at a time.
   model_.reset();
   try {

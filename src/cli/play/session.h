@@ -7,22 +7,21 @@
 #include <vector>
 
 #include "base/signals.h"
-#include "cli/model_choice.h"
+#include "catalogue/catalogue.h"
+#include "cli/loading.h"
 #include "cli/play/answer_view.h"
 #include "cli/play/console.h"
 #include "cli/play/slash_command.h"
 #include "cli/play/talk.h"
-#include "cli/text_model.h"
 
 namespace inferno::play {
 
 struct PlayOptions {
-  std::string model, system;
-  TextModelOptions text_model;
+  std::string system;
+  LoadOptions load;
   TextRequest request;                  // sampling and thinking; the prompt is typed
   std::optional<bool> shows_reasoning;  // nullopt: on a terminal
   bool shows_stats = true;
-  bool yes = false;  // a model that is not here is downloaded without asking
 };
 
 // A setting that would have no effect is not taken.
@@ -30,7 +29,9 @@ struct PlayOptions {
 
 class Session {
  public:
-  Session(PlayOptions options, Console& console, std::vector<FoundModel> found);
+  // Without a `model` the user chooses one, or gets the built-in one if there is no choice.
+  Session(PlayOptions options, Console& console, const Catalogue& catalogue,
+          std::optional<ResolvedModel> model);
 
   // Until the user leaves. Returns the exit code.
   int run();
@@ -38,7 +39,7 @@ class Session {
  private:
   // The first thing a user sees. False when he leaves instead of choosing.
   bool choose();
-  void load(const ChosenModel& chosen);
+  void load(const ResolvedModel& chosen);
   void greet() const;
   bool completes() const { return model_->chat() == nullptr; }
 
@@ -65,9 +66,9 @@ class Session {
 
   PlayOptions options_;
   Console& console_;
-  std::vector<FoundModel> found_;
+  const Catalogue& catalogue_;
   std::optional<SignalWatcher> interrupt_;
-  ChosenModel chosen_;
+  std::optional<ResolvedModel> chosen_;
   std::unique_ptr<TextModel> model_;
   Talk talk_;
   Tally tally_;

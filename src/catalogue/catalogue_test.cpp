@@ -1,0 +1,205 @@
+#include "catalogue/catalogue.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "base/error.h"
+#include "support/temporary_directory.h"
+
+namespace inferno {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+FoundModel folder_model(const std::string& name) {
+  return {.name = name, .location = "/m/" + name, .bytes = 5};
+}
+
+FoundModel hub_model(const std::string& name, const std::string& path, hub::ModelFormat format) {
+  hub::CachedModel cached = {
+      .name = hub::parse_hub_name(name), .commit = std::string(40, 'c'), .revisions = {}, .stored = {}};
+  if (!cached.name.revision.empty()) cached.revisions = {cached.name.revision};
+  cached.stored.format = format;
+  cached.stored.quant = cached.name.quant;
+  cached.stored.stem = "x-" + cached.name.quant;
+  return {
+      .name = name, .location = path, .bytes = 5, .place = "hub cache", .format = format, .cached = cached};
+}
+
+const std::vector<FoundModel> found = {
+    folder_model("Org/Name"),
+    folder_model("q:x-Q4"),
+    folder_model("q:x-Q8"),
+    folder_model("a/same"),
+    folder_model("b/same"),
+    hub_model("openai/gpt-oss-20b", "/hub/oss", hub::ModelFormat::safetensors),
+    hub_model("bart/tiny-GGUF:Q8_0", "/hub/q8", hub::ModelFormat::gguf),
+    hub_model("bart/tiny-GGUF:Q4_K_M", "/hub/q4", hub::ModelFormat::gguf),
+    hub_model("bart/tiny-GGUF@v1:Q4_K_M", "/hub/v1", hub::ModelFormat::gguf),
+};
+
+std::string path_of(const std::string& name) {
+  const FoundModel* model = find_model(name, found);
+  return model == nullptr ? "none" : model->path().string();
+}
+
+TEST(Catalogue, KnowsAModelByManyNames) {
+  EXPECT_EQ(path_of("Org/Name"), "/m/Org/Name");
+  EXPECT_EQ(path_of("name"), "/m/Org/Name");
+  EXPECT_EQ(path_of("q:q8"), "/m/q:x-Q8");
+  for (const char* name :
+       {"openai/gpt-oss-20b", "gpt-oss:20b", "gpt-oss", "OpenAI/GPT-OSS-20B", "gpt-oss-20b",
+        "hf.co/openai/gpt-oss-20b", "hf://openai/gpt-oss-20b@main",
+        "https://huggingface.co/openai/gpt-oss-20b/tree/main", "openai/gpt-oss-20b@ccccccc"}) {
+    EXPECT_EQ(path_of(name), "/hub/oss") << name;
+  }
+}
+
+TEST(Catalogue, ChoosesQuantizationsAndRevisions) {
+  EXPECT_EQ(path_of("bart/tiny-GGUF"), "/hub/q4");
+  EXPECT_EQ(path_of("tiny-gguf:q8_0"), "/hub/q8");
+  EXPECT_EQ(path_of("hf.co/bart/tiny-GGUF:q8_0"), "/hub/q8");
+  EXPECT_EQ(path_of("bart/tiny-GGUF@v1"), "/hub/v1");
+  EXPECT_EQ(path_of("bart/tiny-GGUF@v2"), "none");
+  EXPECT_EQ(path_of("bart/tiny-GGUF:Q2_K"), "none");
+}
+
+TEST(Catalogue, RefusesANameThatTwoModelsAnswerTo) {
+  try {
+    find_model("same", found);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::invalid_request);
+    EXPECT_EQ(error.advice().why, "matching models: a/same, b/same");
+  }
+}
+
+template <class Action>
+Error error_of(const Action& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error;
+  }
+  ADD_FAILURE() << "no error";
+  return {ErrorKind::internal, ""};
+}
+
+TEST(Catalogue, NamesWhatIsHereAndHowToGetTheRest) {
+  const Catalogue catalogue({.hub_endpoint = [] { return "https://mirror.example"; }});
+  const Error unknown = error_of([&] { catalogue.resolve("two"); });
+  EXPECT_EQ(unknown.kind(), ErrorKind::not_found);
+  EXPECT_EQ(unknown.advice().why, "models here: builtin");
+  EXPECT_THAT(unknown.advice().next, HasSubstr("inferno search"));
+  for (const std::string hub : {"https://huggingface.co", "https://mirror.example"}) {
+    const Error on_hub = error_of([&] { catalogue.resolve(hub + "/org/two/tree/dev"); });
+    EXPECT_EQ(on_hub.advice().next, "inferno download org/two@dev");
+  }
+}
+
+TEST(Catalogue, NeverTakesAPartForTheWhole) {
+  std::vector<FoundModel> some = {hub_model("o/n", "/hub/n", hub::ModelFormat::safetensors)};
+  some[0].missing = {"model.safetensors", "a", "b", "c"};
+  some[0].bytes = 3'000'000'000;
+  some[0].whole_bytes = 14'000'000'000;
+  const Error error = error_of([&] { require_complete(some[0]); });
+  EXPECT_EQ(error.kind(), ErrorKind::not_found);
+  EXPECT_EQ(error.advice().why,
+            "3.0 GB of 14.0 GB are here; missing or not verified: model.safetensors, a, b and 1 more file");
+  EXPECT_EQ(error.advice().next, "inferno download o/n");
+}
+
+class CatalogueOfFolders : public testing::Test {
+ protected:
+  void write(const fs::path& file, std::string_view text = "12345") {
+    fs::create_directories((root_ / file).parent_path());
+    std::ofstream(root_ / file) << text;
+  }
+  CatalogueSettings settings() const {
+    return {.places = {.folders = {root_ / "folder"}, .hub_caches = {root_ / "hub"}},
+            .unpack_folders = {root_ / "unpacked"}};
+  }
+
+  const TemporaryDirectory folder_;
+  const fs::path root_ = folder_.path();
+};
+
+TEST_F(CatalogueOfFolders, ResolvesANameToThePathOfACompleteModel) {
+  write("folder/tiny/config.json");
+  write("folder/tiny/model.safetensors");
+  const Catalogue catalogue(settings());
+  EXPECT_EQ(catalogue.resolve("TINY").name, "tiny");
+  EXPECT_EQ(catalogue.resolve("tiny").path, root_ / "folder/tiny");
+  EXPECT_TRUE(catalogue.look_up("tiny").is_complete());
+}
+
+TEST_F(CatalogueOfFolders, UnpacksTheBuiltInModelWhenItIsResolved) {
+  const Catalogue catalogue(settings());
+  EXPECT_TRUE(catalogue.look_up("builtin").is_complete());
+  EXPECT_FALSE(fs::exists(root_ / "unpacked"));
+  const ResolvedModel builtin = catalogue.resolve("builtin");
+  EXPECT_EQ(builtin.name, "builtin");
+  EXPECT_TRUE(fs::exists(builtin.path / "config.json"));
+  EXPECT_EQ(catalogue.resolve(catalogue.inventory().models.back()).path, builtin.path);
+}
+
+TEST_F(CatalogueOfFolders, ScansOnceAndOnlyForNames) {
+  Catalogue catalogue(settings());
+  EXPECT_THROW(catalogue.resolve("tiny"), Error);
+  write("folder/tiny/config.json");
+  write("folder/tiny/model.safetensors");
+  EXPECT_THROW(catalogue.resolve("tiny"), Error) << "scanned twice";
+  EXPECT_EQ(catalogue.resolve((root_ / "folder/tiny").string()).path, root_ / "folder/tiny");
+  catalogue.refresh();
+  EXPECT_NO_THROW(catalogue.resolve("tiny"));
+
+  const Catalogue fresh(settings());
+  fresh.resolve((root_ / "folder/tiny").string());
+  fresh.resolve("builtin");
+  write("folder/other/config.json");
+  write("folder/other/model.safetensors");
+  EXPECT_NO_THROW(fresh.resolve("other")) << "a path or the built-in model caused a scan";
+}
+
+TEST_F(CatalogueOfFolders, SaysWhatADownloadWouldComplete) {
+  write("hub/models--org--name/snapshots/" + std::string(40, 'c') + "/config.json");
+  write("hub/models--org--name/snapshots/" + std::string(40, 'c') + "/model-00001-of-00002.safetensors");
+  const Catalogue catalogue(settings());
+  const ModelMatch partial = catalogue.look_up("name");
+  ASSERT_NE(partial.here, nullptr);
+  EXPECT_FALSE(partial.is_complete());
+  EXPECT_EQ(partial.download->id(), "org/name");
+  EXPECT_EQ(catalogue.look_up("org/absent").download->id(), "org/absent");
+  EXPECT_FALSE(catalogue.look_up("absent").download);
+}
+
+TEST_F(CatalogueOfFolders, FindsTheRepositoryOfACachedModel) {
+  write("hub/models--org--name/snapshots/" + std::string(40, 'c') + "/config.json");
+  write("hub/models--org--name/snapshots/" + std::string(40, 'c') + "/model.safetensors");
+  write("folder/tiny/config.json");
+  write("folder/tiny/model.safetensors");
+  const Catalogue catalogue(settings());
+  const CachedMatch match = catalogue.cached("name");
+  EXPECT_EQ(match.repository.name.id(), "org/name");
+  EXPECT_EQ(match.wanted.id(), "org/name");
+  EXPECT_EQ(error_of([&] { catalogue.cached("tiny"); }).kind(), ErrorKind::unsupported);
+  EXPECT_EQ(error_of([&] { catalogue.cached("./name"); }).kind(), ErrorKind::unsupported);
+  EXPECT_EQ(error_of([&] { catalogue.cached("org/absent"); }).kind(), ErrorKind::not_found);
+}
+
+TEST_F(CatalogueOfFolders, NamesPathsAsTheyWereGivenAndSnapshotsByTheirModel) {
+  EXPECT_EQ(Catalogue({}).resolve("/").path, "/");
+  EXPECT_EQ(Catalogue({}).resolve("/").name, "/");
+  EXPECT_THROW(Catalogue({}).resolve("/no/such/place"), Error);
+  const fs::path snapshot = root_ / "hub/models--org--name/snapshots/abc";
+  write(snapshot / "config.json");
+  write(snapshot / "model.safetensors");
+  EXPECT_EQ(Catalogue({}).resolve((snapshot / "").string()).name, "org/name");
+}
+
+}  // namespace
+}  // namespace inferno

@@ -1,0 +1,117 @@
+#include "cli/commands/shared/arguments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/error.h"
+#include "cli/environment.h"
+#include "cli/loading.h"
+
+namespace inferno {
+namespace {
+
+std::string flags_of(const SettingName& name) {
+  std::string flags;
+  for (const std::string_view alias : name.aliases) {
+    if (alias.starts_with('-')) flags += std::string(alias) + ",";
+  }
+  const auto add = [&](std::string_view word) {
+    flags += "--" + std::string(word);
+    std::replace(flags.begin(), flags.end(), '_', '-');
+  };
+  add(name.name);
+  for (const std::string_view alias : name.aliases) {
+    if (alias.starts_with('-')) continue;
+    flags += ',';
+    add(alias);
+  }
+  return flags;
+}
+
+}  // namespace
+
+CLI::Option* add_model_argument(CLI::App& command, ResolvedModel& model, const std::string& also) {
+  const std::string help = (also.empty() ? "" : also + ", ") + std::string(model_help);
+  return command.add_option_function<std::string>(
+      "MODEL",
+      [&model](const std::string& name) {
+        model = Catalogue(catalogue_settings(Environment::of_process())).resolve(name);
+      },
+      help);
+}
+
+void add_device_options(CLI::App& command, DeviceOptions& options) {
+  command.add_option("--device", options.device, "auto, cpu, cuda or cuda:N")->capture_default_str();
+  command
+      .add_option("--threads", options.threads,
+                  "CPU threads, or with a GPU the threads that read weights; 0: one per usable core")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+}
+
+std::unique_ptr<Backend> make_backend(const DeviceOptions& options) {
+  std::unique_ptr<Backend> backend = open_device(options);
+  print_device(backend->info());
+  return backend;
+}
+
+void add_load_options(CLI::App& command, LoadOptions& options) {
+  add_device_options(command, options.model.device);
+  command
+      .add_option("-c,--context,--ctx-size", options.model.context,
+                  "tokens of prompt and answer; 0: the model's own")
+      ->check(CLI::Range(0, 1 << 30))
+      ->capture_default_str();
+  command.add_flag("--verbose", options.verbose,
+                   "print on stderr how fast the model was read and which tensors were converted");
+  command.add_flag("--deterministic", options.model.deterministic,
+                   "an answer does not depend on other requests; the seed is 0 unless given");
+}
+
+void add_sampling_options(CLI::App& command, SamplingSettings& settings) {
+  for (const SettingName& name : sampling_setting_names()) {
+    const std::string key(name.name), flags = flags_of(name), help(name.help);
+    if (key == "ignore_eos") {
+      command.add_flag_callback(flags, [&settings] { settings.ignore_eos = true; }, help)->group("Sampling");
+      continue;
+    }
+    command
+        .add_option_function<std::vector<std::string>>(
+            flags,
+            [&settings, key](const std::vector<std::string>& values) {
+              for (const std::string& value : values) set_sampling_text(settings, key, value);
+            },
+            help)
+        ->allow_extra_args(false)
+        ->group("Sampling");
+  }
+}
+
+CLI::Option* add_switch(CLI::App& command, const std::string& names, std::optional<bool>& value,
+                        const std::string& help) {
+  return command.add_flag_function(names, [&value](std::int64_t count) { value = count > 0; }, help);
+}
+
+std::vector<TokenId> parse_tokens(std::string_view text, const std::string& origin) {
+  constexpr std::string_view separators = ", \t\r\n[]";
+  std::vector<TokenId> tokens;
+  for (std::size_t at = text.find_first_not_of(separators); at != std::string_view::npos;
+       at = text.find_first_not_of(separators, at)) {
+    const std::size_t end = std::min(text.find_first_of(separators, at), text.size());
+    const std::string_view word = text.substr(at, end - at);
+    TokenId token = 0;
+    const auto [stop, problem] = std::from_chars(word.data(), word.data() + word.size(), token);
+    if (problem != std::errc() || stop != word.data() + word.size() || token < 0) {
+      fail(ErrorKind::invalid_request,
+           fmt::format("{}: expected token ids separated by commas or spaces, found \"{}\"", origin,
+                       word.substr(0, 40)));
+    }
+    tokens.push_back(token);
+    at = end;
+  }
+  return tokens;
+}
+
+}  // namespace inferno

@@ -1,0 +1,52 @@
+#include "cli/commands/shared/arguments.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "service/sampling_settings.h"
+
+namespace inferno {
+namespace {
+
+SamplingSettings from_flags(const std::vector<std::string>& arguments) {
+  CLI::App app;
+  SamplingSettings settings;
+  add_sampling_options(app, settings);
+  std::vector<std::string> backwards(arguments.rbegin(), arguments.rend());
+  app.parse(backwards);
+  return settings;
+}
+
+TEST(Arguments, SetSamplingSettings) {
+  const SamplingSettings settings = from_flags(
+      {"--temperature", "0.5", "--top-k", "40", "-n", "7", "--seed", "12", "--ignore-eos", "--stop", "END",
+       "--stop", "\n\n", "--presence-penalty", "-1.5", "--logit-bias", "5=-2", "--logit-bias", "6+1"});
+  EXPECT_EQ(settings.temperature, 0.5f);
+  EXPECT_EQ(settings.top_k, 40);
+  EXPECT_EQ(settings.max_tokens, 7);
+  EXPECT_EQ(settings.seed, 12);
+  EXPECT_EQ(settings.ignore_eos, true);
+  EXPECT_EQ(settings.stop, (std::vector<std::string>{"END", "\n\n"}));
+  EXPECT_EQ(settings.presence_penalty, -1.5f);
+  EXPECT_EQ(settings.logit_bias, (std::vector<std::pair<TokenId, float>>{{5, -2.0f}, {6, 1.0f}}));
+  EXPECT_EQ(settings.top_p, std::nullopt);
+}
+
+TEST(Arguments, TakeTheNamesOfOtherPrograms) {
+  const SamplingSettings settings =
+      from_flags({"--temp", "0", "--n-predict", "3", "--repetition-penalty", "1.1"});
+  EXPECT_EQ(settings.temperature, 0.0f);
+  EXPECT_EQ(settings.max_tokens, 3);
+  EXPECT_EQ(settings.repeat_penalty, 1.1f);
+}
+
+TEST(Arguments, ListTokenIdsInAnyUsualForm) {
+  const std::vector<TokenId> three = {1, 2, 3};
+  for (const char* text : {"1,2,3", "1 2\n3", "[1, 2, 3]"})
+    EXPECT_EQ(parse_tokens(text, "ids"), three) << text;
+  EXPECT_TRUE(parse_tokens(" ", "ids").empty());
+  for (const char* text : {"x", "1,-2", "1.5", "99999999999"}) EXPECT_THROW(parse_tokens(text, "ids"), Error);
+}
+
+}  // namespace
+}  // namespace inferno

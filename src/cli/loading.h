@@ -1,0 +1,27 @@
+// Opening devices and models for a command, with a report on stderr.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "service/text_model.h"
+
+namespace inferno {
+
+struct LoadOptions {
+  TextModelOptions model;
+  bool verbose = false;      // print how long loading took and what was converted
+  bool shows_meter = false;  // draw progress on stderr
+};
+
+// "device: NAME (KERNELS)" on stderr.
+void print_device(const DeviceInfo& info);
+
+// Prints the device, the progress and the notes of the loader.
+std::unique_ptr<TextModel> load_text_model(const ResolvedModel& model, const LoadOptions& options);
+
+// One sentence for each setting of the request that changes nothing.
+std::vector<std::string> notes_on_effects(const TextModel& model, const TextRequest& request);
+
+}  // namespace inferno

@@ -1,0 +1,65 @@
+#include "service/model_files.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "checkpoint/gguf/reader.h"
+#include "support/temporary_directory.h"
+
+namespace inferno {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path models = fs::path(INFERNO_TEST_DATA) / "models";
+
+TEST(ModelFiles, ReadsAFolder) {
+  const ModelFiles files(models / "llama");
+  EXPECT_TRUE(files.has_tokenizer());
+  EXPECT_GT(files.tokenizer()->size(), 0);
+  EXPECT_EQ(files.checkpoint()->container(), Container::safetensors);
+}
+
+TEST(ModelFiles, TakesATokenizerAlone) {
+  const ModelFiles files(models / "llama" / "tokenizer.json");
+  EXPECT_TRUE(files.has_tokenizer());
+  EXPECT_EQ(files.tokenizer()->size(), ModelFiles(models / "llama").tokenizer()->size());
+}
+
+// A second parse of the header would fail: its magic number is overwritten after the first.
+TEST(ModelFiles, ParsesAGgufHeaderOnce) {
+  const TemporaryDirectory folder;
+  const fs::path file = folder.path() / "model.gguf";
+  fs::copy_file(fs::path(INFERNO_TEST_DATA) / "gguf/llama-Q4_K_M.gguf", file);
+  fs::permissions(file, fs::perms::owner_write, fs::perm_options::add);
+  for (const fs::path& path : {file, folder.path()}) {
+    const ModelFiles files(path);
+    std::fstream(file, std::ios::binary | std::ios::in | std::ios::out) << "XXXX";
+    EXPECT_THROW(read_gguf_metadata(file), Error);
+    const auto tokenizer = files.tokenizer();
+    EXPECT_GT(tokenizer->size(), 0);
+    files.chat_format(*tokenizer);
+    const auto checkpoint = files.checkpoint();
+    EXPECT_EQ(checkpoint->architecture(), "llama");
+    EXPECT_FALSE(checkpoint->names().empty());
+    std::fstream(file, std::ios::binary | std::ios::in | std::ios::out) << "GGUF";
+  }
+}
+
+TEST(ModelFiles, ReadsTheVocabularyOfTheFirstGgufThatIsALanguageModel) {
+  const TemporaryDirectory folder;
+  std::ofstream(folder.path() / "mmproj-model.gguf") << "not a language model";
+  fs::copy_file(fs::path(INFERNO_TEST_DATA) / "gguf/llama-Q4_K_M.gguf", folder.path() / "model.gguf");
+  EXPECT_GT(ModelFiles(folder.path()).tokenizer()->size(), 0);
+}
+
+TEST(ModelFiles, HasNoTokenizerWithoutFiles) {
+  const TemporaryDirectory folder;
+  EXPECT_FALSE(ModelFiles(folder.path()).has_tokenizer());
+  EXPECT_FALSE(ModelFiles(folder.path() / "absent").has_tokenizer());
+  EXPECT_THROW(ModelFiles(folder.path()).chat_template(false), Error);
+}
+
+}  // namespace
+}  // namespace inferno
