@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks what can be checked about the documentation: it must not promise what the program and the tree do not have.
 
-Commands. Fenced blocks marked `console` in README.md, CONTRIBUTING.md, SECURITY.md and docs/ are run. In them
+Commands. Fenced blocks marked `console` in README.md, CONTRIBUTING.md, SECURITY.md, CHANGELOG.md and docs/ are run. In them
 
     $ inferno inspect tests/data/models/llama      is run in a copy of tests/data and must end with exit code 0
     $ inferno inspect tests/data/nothing  # exit 3    must end with exit code 3
@@ -34,6 +34,7 @@ import check_layers
 
 SECONDS = 120
 LINE = 160
+PATH_FILES = 45
 # Records of what was decided and measured at the time.
 RECORDS = ("docs/decisions/", "docs/lab/", "docs/builtin-transcript.md")
 FOLDERS = ("src", "tests", "tools", "bench", "cmake", "docs", "models", "dev", ".ci")
@@ -192,6 +193,14 @@ def layer_problems(root, text, may_include):
             yield f"docs/tour.md: src/{layer} may include {wanted}, the table says {rows[layer]}"
 
 
+def path_problems(text):
+    """The path of a new reader through the tour must stay short."""
+    section = re.search(r"^## From main to the first token\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
+    files = set(re.findall(r"`src/[\w/.]+\.(?:h|cpp)`", section[1])) if section else set()
+    if not 1 <= len(files) <= PATH_FILES:
+        yield f"docs/tour.md: from main to the first token there are {len(files)} files, expected 1 to {PATH_FILES}"
+
+
 def undocumented(root, program):
     """Commands and options that `--help` lists and docs/commands.md does not have in that command's section."""
     text = (root / "docs/commands.md").read_text(encoding="utf-8")
@@ -209,7 +218,7 @@ def help_of(program, *command):
 
 
 def documents(root):
-    for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md"):
+    for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"):
         if (root / name).exists():
             yield pathlib.Path(name)
     yield from sorted(file.relative_to(root) for file in (root / "docs").rglob("*.md"))
@@ -225,7 +234,9 @@ def problems_in(root, program):
     if (root / "docs/commands.md").exists():
         yield from undocumented(root, program)
     if (root / "docs/tour.md").exists():
-        yield from layer_problems(root, (root / "docs/tour.md").read_text(encoding="utf-8"), check_layers.MAY_INCLUDE)
+        tour = (root / "docs/tour.md").read_text(encoding="utf-8")
+        yield from layer_problems(root, tour, check_layers.MAY_INCLUDE)
+        yield from path_problems(tour)
     files = files_in(root)
     for path in documents(root):
         text = (root / path).read_text(encoding="utf-8")

@@ -96,6 +96,13 @@ class CheckDocs(unittest.TestCase):
             self.assertIn("may include base, the table says nothing", problems(tour.replace("| base |", "| nothing |"))[0])
             self.assertIn("may include everything", problems(tour.replace("| everything |", "| base, text |"))[0])
 
+    def test_the_path_to_the_first_token_must_stay_short(self):
+        heading = "## From main to the first token\n"
+        name = lambda numbers: " ".join(f"`src/a{number}.cpp`" for number in numbers)
+        self.assertEqual(list(check_docs.path_problems(heading + name(range(45)) + "\n## Other\n`src/b.cpp`\n")), [])
+        self.assertIn("46 files", list(check_docs.path_problems(heading + name(range(46))))[0])
+        self.assertIn("0 files", list(check_docs.path_problems("## Other\n" + name(range(3))))[0])
+
 
 class CheckConformance(unittest.TestCase):
     def problems(self, cases, models=("qwen2",), files=("llama-Q4_K_M",), harmony=()):
