@@ -138,7 +138,7 @@ void require_complete(const FoundModel& model) {
       model.whole_bytes > 0
           ? fmt::format("{} of {} are here; ", human_size(model.bytes), human_size(model.whole_bytes))
           : "";
-  fail(ErrorKind::not_found, fmt::format("{}: only a part of this model is here", model.name),
+  fail(ErrorKind::not_found, fmt::format("{}: incomplete, some files are missing", model.name),
        {.why = fmt::format("{}missing or not verified: {}", share, missing_files(model)),
         .next = model.cached ? "inferno download " + model.cached->name.text()
                              : fmt::format("complete it with the program that stored it ({})", model.place)});

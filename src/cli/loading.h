@@ -24,4 +24,11 @@ std::unique_ptr<TextModel> load_text_model(const ResolvedModel& model, const Loa
 // One sentence for each setting of the request that changes nothing.
 std::vector<std::string> notes_on_effects(const TextModel& model, const TextRequest& request);
 
+// One line for each kind of conversion, with its tensors; names that differ only in numbers are joined:
+// "model.layers.*.norm.weight (24 tensors), model.norm.weight: bf16 to f32; …"
+std::vector<std::string> conversion_lines(const std::vector<Conversion>& conversions);
+
+// Prints the time and speed of loading and the conversions.
+void print_load_report(const LoadReport& report, double seconds);
+
 }  // namespace inferno

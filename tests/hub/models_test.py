@@ -96,9 +96,9 @@ class List(Models):
         shown = self.names()
         self.assertEqual((shown["openai/gpt-oss-20b"]["complete"], shown["openai/gpt-oss-20b"]["missing"]), (False, [weights.name]))
         refused = self.run_it("inspect", "gpt-oss-20b", code=3, **OFFLINE)
-        self.assertIn("only a part of this model is here", refused.err)
+        self.assertIn("incomplete, some files are missing", refused.err)
         self.assertIn("inferno download openai/gpt-oss-20b", refused.err)
-        self.assertIn("only a part of this model is here", self.run_it("inspect", weights.parent, code=3).err)
+        self.assertIn("incomplete, some files are missing", self.run_it("inspect", weights.parent, code=3).err)
         table = self.run_it("list").out
         self.assertRegex(table, r"(?m)^openai/gpt-oss-20b +safetensors +[\d.]+ kB +\d{4}-\d\d-\d\d +hub cache +partial, of ")
 

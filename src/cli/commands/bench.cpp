@@ -1,4 +1,4 @@
-// `inferno bench`: how fast a model runs here, as a rate and as a share of what the memory can deliver.
+// `inferno bench`: the speed of a model on this machine, in tokens/s and as a share of the memory bandwidth.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,7 +22,7 @@
 #include "cli/commit.h"
 #include "cli/doctor/kernels.h"
 #include "cli/environment.h"
-#include "cli/load_report.h"
+#include "cli/loading.h"
 #include "cli/version.h"
 #include "model/synthetic/random_checkpoint.h"
 #include "model/synthetic/shapes.h"
@@ -73,7 +73,7 @@ std::unique_ptr<Checkpoint> open(const BenchOptions& options, BenchReport& repor
   return random_checkpoint(parse_config(shape.config, std::string(shape.name)), shape.type, weights);
 }
 
-int longest(const std::vector<int>& values) {
+int max_of(const std::vector<int>& values) {
   return *std::max_element(values.begin(), values.end());
 }
 
@@ -131,7 +131,7 @@ int max_tokens(const DeviceInfo& device) {
 // Through the engine: as many streams as the batch, submitted together.
 void measure_engine(const BenchOptions& options, std::unique_ptr<Backend> backend, LoadedModel model,
                     BenchReport& report) {
-  EngineMeasurer measurer(std::move(backend), std::move(model.decoder), longest(options.batches),
+  EngineMeasurer measurer(std::move(backend), std::move(model.decoder), max_of(options.batches),
                           options.sampling);
   for (const int batch : options.batches) {
     for (const int tokens : options.generate) {
@@ -146,7 +146,7 @@ void write_plot(const fs::path& path, const BenchReport& report) {
   std::ofstream file(path, std::ios::binary);
   file << as_svg(report);
   file.close();
-  if (!file) fail(ErrorKind::io, fmt::format("{}: cannot be written", path.string()));
+  if (!file) fail(ErrorKind::io, fmt::format("{}: cannot write the file", path.string()));
 }
 
 void run(const BenchOptions& options) {
@@ -164,9 +164,9 @@ void run(const BenchOptions& options) {
   report.threads = info.threads;
   report.command = command_of(options, report);
 
-  const int batch = longest(options.batches);
+  const int batch = max_of(options.batches);
   const int context =
-      std::max(longest(options.prompts), longest(options.generate) + longest(options.depths) + 2);
+      std::max(max_of(options.prompts), max_of(options.generate) + max_of(options.depths) + 2);
   const auto start = std::chrono::steady_clock::now();
   LoadedModel model = load_model(
       *checkpoint, *backend,
@@ -221,16 +221,16 @@ void bench(CLI::App& app) {
           ->excludes(model);
   command->add_option("--weights", options->weights,
                       "with --shape: a weight format, or DENSE+EXPERTS (bf16+mxfp4)");
-  const auto list = [&](const char* name, std::vector<int>& values, int least, const char* help) {
+  const auto list = [&](const char* name, std::vector<int>& values, int min, const char* help) {
     command->add_option(name, values, help)
         ->delimiter(',')
-        ->check(CLI::Range(least, 1 << 20))
+        ->check(CLI::Range(min, 1 << 20))
         ->capture_default_str();
   };
   list("-p,--prompt", options->prompts, 0, "prompt lengths to time; 0 for none");
   list("-n,--generate", options->generate, 0, "numbers of tokens to generate; 0 for none");
   list("-d,--depth", options->depths, 0, "tokens already in the cache before generating");
-  list("-b,--batch", options->batches, 1, "sequences at once");
+  list("-b,--batch", options->batches, 1, "concurrent sequences");
   command
       ->add_option("--router-skew", options->router_skew,
                    "with --shape: standard deviation of router biases; at 2 a few experts take most tokens")
@@ -238,7 +238,7 @@ void bench(CLI::App& app) {
       ->needs(shape);
   add_sampling_options(*command, options->sampling);
   command->add_flag("--profile", options->profile,
-                    "after each generation one more token, for `ncu --profile-from-start off`");
+                    "generate one more token after each test, for `ncu --profile-from-start off`");
   command->add_flag("--engine", options->engine,
                     "measure generation through the engine too, one stream for each sequence of the batch");
   command->add_option("-r,--repeat", options->repeat, "timed runs of each test")
@@ -260,7 +260,7 @@ void bench(CLI::App& app) {
     }
     if (options->model.path.empty() && options->shape.empty()) {
       options->model = Catalogue(catalogue_settings(Environment::of_process())).builtin();
-      fmt::print(stderr, "model: {}, since neither a model nor --shape was given\n", options->model.name);
+      fmt::print(stderr, "model: {} (choose another with MODEL or --shape)\n", options->model.name);
     }
     run(*options);
   });

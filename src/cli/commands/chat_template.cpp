@@ -129,7 +129,7 @@ void run(const TemplateOptions& options) {
 }  // namespace
 
 void chat_template(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("template", "Print the text a model is sent for a conversation");
+  CLI::App* command = app.add_subcommand("template", "Print the text that a model gets for a conversation");
   const auto options = std::make_shared<TemplateOptions>();
   add_model_argument(*command, options->model, "a .jinja file")->required();
   command->add_option("--messages", options->messages, "JSON object with \"messages\" and other variables")

@@ -12,10 +12,10 @@
 #include "base/file.h"
 #include "base/sizes.h"
 #include "base/utf8.h"
+#include "chat/json.h"
 #include "checkpoint/open_checkpoint.h"
 #include "cli/commands/command.h"
 #include "cli/commands/shared/arguments.h"
-#include "cli/describe_spec.h"
 #include "model/export/gguf_export.h"
 #include "service/gguf_keys.h"
 #include "tensor/quantize.h"
@@ -47,10 +47,11 @@ WeightFormat format_for(const std::string& option, std::string name) {
   const auto format = format_named(name);
   if (format && (can_quantize(*format) || (option == "--experts" && *format == WeightFormat::mxfp4)))
     return *format;
-  fail(ErrorKind::invalid_request,
-       fmt::format("{} {}: expected f32, f16, bf16, q8_0, q4_0, q4_k or q6_k", option, name),
-       {.why = name == "mxfp4" ? "weights in MXFP4 are kept, and others are not converted to it" : "",
-        .next = {}});
+  fail(
+      ErrorKind::invalid_request,
+      fmt::format("{} {}: expected f32, f16, bf16, q8_0, q4_0, q4_k or q6_k", option, name),
+      {.why = name == "mxfp4" ? "MXFP4 weights are kept, but other weights cannot be converted to MXFP4" : "",
+       .next = {}});
 }
 
 void require_free(const ConvertOptions& options) {
@@ -60,7 +61,7 @@ void require_free(const ConvertOptions& options) {
          fmt::format("{}: expected a file to write, found a folder", options.output));
   }
   if (!options.force && fs::exists(output)) {
-    fail(ErrorKind::invalid_request, fmt::format("{}: the file exists", options.output),
+    fail(ErrorKind::invalid_request, fmt::format("{}: the file already exists", options.output),
          {.why = {}, .next = "choose another name, or add --force to replace it"});
   }
 }
@@ -187,7 +188,7 @@ void convert(CLI::App& app) {
                       "type of experts; if not given MXFP4 is kept and others get --type");
   command->add_option("--name", options->name, "the model's name in the file; the directory's if not given");
   command->add_flag("--no-vocabulary", options->no_vocabulary,
-                    "leave the tokenizer and the chat template out");
+                    "leave out the tokenizer and the chat template");
   command->add_option("--threads", options->threads, "CPU threads; 0: one per usable core")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();

@@ -29,7 +29,7 @@ void run(const DownloadOptions& options) {
   if (!options.revision.empty()) {
     if (!name.revision.empty() && name.revision != options.revision) {
       fail(ErrorKind::invalid_request,
-           fmt::format("{} and --revision {} name two revisions", options.model, options.revision));
+           fmt::format("{} and --revision {}: two different revisions", options.model, options.revision));
     }
     name.revision = options.revision;
   }
@@ -47,24 +47,23 @@ void run(const DownloadOptions& options) {
 }  // namespace
 
 void download(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("download", "Fetch a model from the hub, verified and resumable");
+  CLI::App* command = app.add_subcommand("download", "Download a model from the hub, verified and resumable");
   const auto options = std::make_shared<DownloadOptions>();
   command
-      ->add_option("MODEL", options->model,
-                   "org/name, org/name@revision, org/name:QUANT or an address on the hub")
+      ->add_option("MODEL", options->model, "org/name, org/name@REVISION, org/name:QUANT or a URL on the hub")
       ->required();
-  command->add_option("--include", options->include, "only files like this pattern; may be repeated")
+  command->add_option("--include", options->include, "only files that match this pattern; may be repeated")
       ->allow_extra_args(false);
-  command->add_option("--exclude", options->exclude, "no files like this pattern; may be repeated")
+  command->add_option("--exclude", options->exclude, "no files that match this pattern; may be repeated")
       ->allow_extra_args(false);
   command->add_option("--revision", options->revision, "branch, tag or commit; main if not given");
   command->add_option("--local-dir", options->local_dir,
-                      "a folder for plain files, instead of the shared cache");
-  command->add_option("-j,--jobs", options->jobs, "connections at once")
+                      "download plain files into this folder instead of the shared cache");
+  command->add_option("-j,--jobs", options->jobs, "concurrent connections")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   command->add_flag("--dry-run", options->dry_run, "only print what would be fetched");
-  command->add_flag("-y,--yes", options->yes, "do not ask");
+  command->add_flag("-y,--yes", options->yes, "do not ask for confirmation");
   command->callback([options] { run(*options); });
 }
 

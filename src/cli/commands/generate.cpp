@@ -1,4 +1,4 @@
-// `inferno generate`: text from a prompt, for shells and scripts. stdout holds the result alone.
+// `inferno generate`: text from a prompt, for shells and scripts. Only the result goes to stdout.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -62,7 +62,7 @@ class Output {
   explicit Output(const std::string& path) {
     if (path.empty()) return;
     file_ = std::fopen(path.c_str(), "wb");
-    if (file_ == nullptr) fail(ErrorKind::io, fmt::format("{}: cannot be written", path));
+    if (file_ == nullptr) fail(ErrorKind::io, fmt::format("{}: cannot write the file", path));
     descriptor_ = ::fileno(file_);
   }
   ~Output() {
@@ -158,7 +158,7 @@ void check_options(const GenerateOptions& options) {
          {.why = "plain text cannot show log probabilities", .next = {}});
   }
   if (is_batch && (options.has_argument || options.has_prompt || !options.file.empty())) {
-    fail(ErrorKind::invalid_request, "--batch and a prompt: expected one of them",
+    fail(ErrorKind::invalid_request, "--batch and a prompt: expected only one",
          {.why = "each line of the batch file has its own prompt", .next = {}});
   }
   if (is_batch && options.stream.value_or(false)) {
@@ -172,7 +172,7 @@ ResolvedModel find_model(const GenerateOptions& options, const Environment& envi
   if (!options.model.empty()) {
     return resolve_or_download(catalogue, options.model, options.yes, hub_settings(environment));
   }
-  fmt::print(stderr, "model: builtin, since none was named (-m MODEL)\n");
+  fmt::print(stderr, "model: builtin (choose another with -m MODEL)\n");
   return catalogue.builtin();
 }
 
@@ -201,7 +201,7 @@ void add_input_options(CLI::App& command, GenerateOptions& options) {
       ->check([](const std::string& name) {
         return name.empty() ? "expected a model, found an empty name" : "";
       });
-  command.add_flag("-y,--yes", options.yes, "download a model that is not here without asking");
+  command.add_flag("-y,--yes", options.yes, "download a missing model without asking");
   command.add_flag("--chat", options.chat, "the prompt is a message, put into the model's chat template");
   command.add_option("--system", options.system, "the system prompt; implies --chat");
   command
@@ -229,11 +229,11 @@ void generate(CLI::App& app) {
   command
       ->add_flag("--json", options->json, "the result as JSON, with counts, timings, seed and finish reason")
       ->excludes(stream);
-  command->add_option("--batch", options->batch, "a file of requests, one JSON object a line; - for stdin");
-  command->add_option("--parallel", options->parallel, "with --batch: requests at once")
+  command->add_option("--batch", options->batch, "a file of requests, one JSON object per line; - for stdin");
+  command->add_option("--parallel", options->parallel, "with --batch: concurrent requests")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  command->add_option("-o,--output", options->output, "a file for the result, instead of stdout");
+  command->add_option("-o,--output", options->output, "write the result to this file instead of stdout");
   add_sampling_options(*command, options->request.settings);
   add_load_options(*command, options->load);
   command->callback([options] { run(*options); });

@@ -1,4 +1,4 @@
-// `inferno inspect`: what a model's files hold and what running it would take, without reading a weight.
+// `inferno inspect`: what a model's files contain and how much memory it needs, without reading weights.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,10 +7,11 @@
 #include "base/error.h"
 #include "base/sizes.h"
 #include "base/utf8.h"
+#include "chat/json.h"
 #include "checkpoint/open_checkpoint.h"
 #include "cli/commands/command.h"
 #include "cli/commands/shared/arguments.h"
-#include "cli/describe_spec.h"
+#include "cli/commands/shared/describe_spec.h"
 #include "model/footprint.h"
 #include "model/tensor_plan.h"
 
@@ -59,7 +60,7 @@ void print_tensors(const Json& tensors) {
 }
 
 void print_layers(const Json& spec) {
-  fmt::print("\nas the decoder understands it\n");
+  fmt::print("\ndecoder\n");
   for (const auto& [key, value] : spec.items()) {
     if (key != "blocks") fmt::print("  {:<20} {}\n", key, value.dump());
   }
@@ -79,12 +80,13 @@ void print_memory(const Json& memory) {
   fmt::print("  {:<24} {:>10}\n", "weights", bytes(memory["weights"]));
   for (const Json& cache : memory["cache"]) {
     const int window = cache["window"];
-    fmt::print("  {:<24} {:>10}  {}\n", "cache for each token", bytes(cache["bytes_per_token"]),
-               window == 0 ? "layers that see all" : fmt::format("layers that see the last {}", window));
+    fmt::print(
+        "  {:<24} {:>10}  {}\n", "cache per token", bytes(cache["bytes_per_token"]),
+        window == 0 ? "layers with full attention" : fmt::format("layers with a window of {}", window));
   }
   fmt::print("  {:<24} {:>10}\n", "cache, full context", bytes(memory["cache_at_full_context"]));
   fmt::print("  {:<24} {:>10}  steps of 512 tokens\n", "workspace", bytes(memory["workspace"]));
-  fmt::print("  {:<24} {:>10}\n", "all, full context", bytes(memory["total_at_full_context"]));
+  fmt::print("  {:<24} {:>10}\n", "total, full context", bytes(memory["total_at_full_context"]));
 }
 
 // On the CPU, whose activations and cache are f32.
@@ -120,7 +122,7 @@ void run(const InspectOptions& options) {
              human_count(static_cast<double>(sum(tensors, "elements"))), human_size(sum(tensors, "bytes")));
   print_config(describe_config(checkpoint->config()));
   print_tensors(tensors);
-  // What the files hold is shown even when the model cannot run: that is when one looks.
+  // The contents are shown even if the model cannot run, because that is when they are needed.
   std::fflush(stdout);
   const ModelDescription plan = describe_model(*checkpoint);
   print_layers(describe_spec(plan.spec));
@@ -134,7 +136,8 @@ void run(const InspectOptions& options) {
 }  // namespace
 
 void inspect(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("inspect", "Show what a model is made of and what running it takes");
+  CLI::App* command =
+      app.add_subcommand("inspect", "Show the architecture and tensors of a model and the memory it needs");
   const auto options = std::make_shared<InspectOptions>();
   add_model_argument(*command, options->model)->required();
   command->add_flag("--json", options->json, "print JSON");

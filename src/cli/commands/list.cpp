@@ -6,8 +6,8 @@
 
 #include "base/sizes.h"
 #include "base/utf8.h"
+#include "chat/json.h"
 #include "cli/commands/command.h"
-#include "cli/describe_spec.h"
 #include "cli/environment.h"
 #include "cli/terminal/text_table.h"
 
@@ -54,7 +54,7 @@ void print_table(const Inventory& inventory, const Environment& environment) {
   std::uint64_t bytes = 0;
   for (const hub::CachedRepository& repository : inventory.repositories) bytes += repository.bytes;
   if (const auto cache = environment.hub_cache(); cache && bytes > 0) {
-    fmt::print(stderr, "the hub cache {} takes {}\n", printable(cache->path.string()), human_size(bytes));
+    fmt::print(stderr, "the hub cache {} uses {}\n", printable(cache->path.string()), human_size(bytes));
   }
 }
 

@@ -92,7 +92,7 @@ std::vector<std::pair<int, int>> stops(const LogitsOptions& options, int count) 
   if (options.at.empty()) {
     const int rows = options.last == 0 ? count : options.last;
     if (rows > count) {
-      fail(ErrorKind::invalid_request, fmt::format("--last {}: there are only {} tokens", rows, count));
+      fail(ErrorKind::invalid_request, fmt::format("--last {}: only {} tokens were given", rows, count));
     }
     return {{count - rows, count}};
   }

@@ -8,10 +8,10 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "chat/json.h"
 #include "checkpoint/open_checkpoint.h"
 #include "cli/commands/command.h"
 #include "cli/commands/shared/arguments.h"
-#include "cli/describe_spec.h"
 #include "model/load.h"
 #include "model/runner.h"
 #include "service/model_files.h"

@@ -9,10 +9,10 @@
 #include "base/sizes.h"
 #include "base/utf8.h"
 #include "catalogue/remote_headers.h"
+#include "chat/json.h"
 #include "checkpoint/open_checkpoint.h"
 #include "cli/commands/command.h"
 #include "cli/commands/shared/arguments.h"
-#include "cli/describe_spec.h"
 #include "cli/download/interruptible.h"
 #include "cli/environment.h"
 #include "engine/engine_options.h"
@@ -77,7 +77,7 @@ int usable_context(const Footprint& plan) {
   return std::min(plan.context, plan.max_context);
 }
 
-// Other versions of a model that would fit, the best first.
+// Other versions of the model that fit, best first.
 std::vector<std::string> smaller_versions(const PlanSource& source, const Footprint& plan) {
   std::vector<std::string> fitting;
   if (!source.remote) return fitting;
@@ -108,9 +108,8 @@ std::string advice(const PlanSource& source, const Footprint& plan) {
   if (!smaller.empty()) return fmt::format("a smaller version: {}", fmt::join(smaller, ", "));
   const auto quantized = static_cast<std::uint64_t>(static_cast<double>(plan.weights.parameters) * 4.5 / 8);
   if (quantized + plan.workspace < plan.available) {
-    return fmt::format(
-        "a smaller version: in q4_k it would take about {} (inferno search NAME --format gguf)",
-        human_size(quantized));
+    return fmt::format("a smaller version: q4_k needs about {} (inferno search NAME --format gguf)",
+                       human_size(quantized));
   }
   return "a machine with more memory, or a smaller model: inferno search --fits";
 }
@@ -153,7 +152,7 @@ std::string billions(std::uint64_t count) {
 
 void print_page(const PlanSource& source, const Footprint& plan, const Json& facts) {
   if (source.remote) {
-    fmt::print("{} at {}: a download of {}; {} of headers were read\n", printable(source.name),
+    fmt::print("{} at {}: {} to download; read {} of headers\n", printable(source.name),
                source.remote->info.commit.substr(0, 12), human_size(source.remote->selection.bytes()),
                human_size(source.remote->fetched));
   } else {
@@ -165,26 +164,27 @@ void print_page(const PlanSource& source, const Footprint& plan, const Json& fac
   line("weights", human_size(plan.weights.bytes),
        fmt::format("{} parameters", billions(plan.weights.parameters)));
   line("cache", human_size(plan.cache),
-       fmt::format("context of {} tokens, {} at once", plan.context, plan.sequences));
+       fmt::format("context of {} tokens, {}", plan.context,
+                   counted(static_cast<std::uint64_t>(plan.sequences), "sequence")));
   line("workspace", human_size(plan.workspace), "");
   line("total", human_size(plan.total()),
        fmt::format("{} has {} free", printable(facts["device"].get<std::string>()),
                    human_size(plan.available)));
   if (plan.max_context == 0) {
     line("fits", "no",
-         fmt::format("the weights and a first block of cache need more than the {} that are free",
+         fmt::format("the weights and one block of the KV cache need more than the free {}",
                      human_size(plan.available)));
   } else if (!plan.fits()) {
     line("fits", "partly", fmt::format("with a context of {} of {} tokens", plan.max_context, plan.context));
   } else {
     line("fits", "yes",
          plan.context < plan.model_context ? fmt::format("up to a context of {}", plan.max_context)
-                                           : "with its whole context");
+                                           : "with the full context");
   }
   if (plan.max_context > 0) {
     line("speed", fmt::format("{:.0f} tok/s", facts["tokens_per_second"].get<double>()),
-         fmt::format("expected for one sequence, {:.0f} with a full cache: a token reads {}, and {:.1f} GB/s "
-                     "were measured",
+         fmt::format("expected for one sequence, {:.0f} with a full cache: {} read per token, {:.1f} GB/s "
+                     "measured",
                      facts["tokens_per_second_at_context"].get<double>(), human_size(plan.read_per_token(0)),
                      facts["bandwidth"].get<double>() / 1e9));
   }
@@ -214,14 +214,14 @@ void run(const PlanOptions& options) {
 }  // namespace
 
 void plan(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("plan", "Say whether and how a model runs here, before downloading it");
+  CLI::App* command = app.add_subcommand(
+      "plan", "Show whether and how fast a model would run on this machine, before downloading it");
   const auto options = std::make_shared<PlanOptions>();
   command->add_option("MODEL", options->model, std::string(model_help))->required();
-  command->add_option("-c,--context", options->context, "tokens of prompt and answer; 0: the model's own")
+  command->add_option("-c,--context", options->context, "tokens of prompt and answer; 0: the model's maximum")
       ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str();
-  command->add_option("-b,--batch", options->batch, "sequences at once")
+  command->add_option("-b,--batch", options->batch, "concurrent sequences")
       ->check(CLI::Range(1, 512))
       ->capture_default_str();
   add_device_options(*command, options->device);

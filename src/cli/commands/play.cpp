@@ -39,7 +39,7 @@ void play(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   TextRequest& request = options->play.request;
   command->add_option("MODEL,-m,--model", options->model, std::string(model_help));
-  command->add_flag("-y,--yes", options->yes, "download a model that is not here without asking");
+  command->add_flag("-y,--yes", options->yes, "download a missing model without asking");
   command->add_option("--system", options->play.system, "the system prompt");
   command->add_option("--reasoning-effort", request.reasoning_effort, "low, medium or high")
       ->check(effort_problem);

@@ -53,7 +53,7 @@ void rm(CLI::App& app) {
                    "org/name for the whole model, org/name@REVISION for one snapshot, org/name:QUANT for one "
                    "GGUF model")
       ->required();
-  command->add_flag("-y,--yes", options->yes, "do not ask");
+  command->add_flag("-y,--yes", options->yes, "do not ask for confirmation");
   command->callback([options] { run(*options); });
 }
 

@@ -29,7 +29,7 @@ void run(const SearchOptions& options) {
                             .limit = options.limit};
   if (options.fits) query.limit = std::min(1000, options.limit * 5);  // in one request; some will not fit
   if (!options.format.empty()) query.filters.push_back(options.format);
-  const HomeMemory home = home_memory(environment.get("CUDA_VISIBLE_DEVICES"));
+  const LocalMemory memory = local_memory(environment.get("CUDA_VISIBLE_DEVICES"));
   std::vector<hub::FoundOnHub> all;
   {
     const SignalWatcher watcher(stop_signals);
@@ -37,7 +37,7 @@ void run(const SearchOptions& options) {
   }
   std::vector<SearchResult> results;
   for (const hub::FoundOnHub& found : all) {
-    SearchResult result = judge(found, home);
+    SearchResult result = judge(found, memory);
     if (options.fits && !result.fits.value_or(false)) continue;
     results.push_back(std::move(result));
     if (static_cast<int>(results.size()) == options.limit) break;
@@ -47,7 +47,7 @@ void run(const SearchOptions& options) {
   } else if (results.empty()) {
     fmt::print(stderr, "no model found{}\n", options.fits ? " and fits this machine" : "");
   } else {
-    fmt::print("{}", search_table(results, home));
+    fmt::print("{}", search_table(results, memory));
     fmt::print(stderr, "inferno plan MODEL shows what a model needs; inferno download MODEL fetches it\n");
   }
 }
@@ -58,7 +58,7 @@ void search(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("search", "Search the hub for models, and see which fit this machine");
   const auto options = std::make_shared<SearchOptions>();
-  command->add_option("QUERY", options->query, "words of a model's name")->required();
+  command->add_option("QUERY", options->query, "words of the model's name")->required();
   command->add_option("--author", options->author, "only models of this organization or user");
   command->add_option("--format", options->format, "only models in this format")
       ->check(CLI::IsMember({"gguf", "safetensors"}));

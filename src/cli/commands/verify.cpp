@@ -143,7 +143,7 @@ void verify_one(const std::string& name, const Catalogue& catalogue, Tally& tall
   const CachedMatch match = catalogue.cached(name);
   const hub::CachedModel* cached = hub::find_cached(match.repository.models, match.wanted);
   if (cached == nullptr) {
-    fail(ErrorKind::not_found, fmt::format("{}: no file of it is here to verify", match.wanted.text()),
+    fail(ErrorKind::not_found, fmt::format("{}: not on this machine", match.wanted.text()),
          {.why = {}, .next = "inferno download " + match.wanted.text()});
   }
   verify_cached(match.repository.layout, *cached, tally);
@@ -166,14 +166,14 @@ void run(const std::string& model) {
          advice);
   }
   if (tally.partial > 0 && !model.empty()) {
-    fail(ErrorKind::not_found, fmt::format("{}: only a part of this model is here", model), advice);
+    fail(ErrorKind::not_found, fmt::format("{}: incomplete, some files are missing", model), advice);
   }
 }
 
 }  // namespace
 
 void verify(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("verify", "Hash the files of a model, or of all, and compare");
+  CLI::App* command = app.add_subcommand("verify", "Verify the checksums of a model, or of all models");
   const auto model = std::make_shared<std::string>();
   command->add_option("MODEL", *model, "a model in the hub cache or of Ollama; all of them if not given");
   command->callback([model] { run(*model); });

@@ -12,9 +12,9 @@ namespace {
 bool is_wanted(const ModelMatch& match) {
   const std::string state = match.here == nullptr ? "not on this machine"
                             : match.here->whole_bytes > 0
-                                ? fmt::format("only partly here ({} of {})", human_size(match.here->bytes),
+                                ? fmt::format("incomplete ({} of {})", human_size(match.here->bytes),
                                               human_size(match.here->whole_bytes))
-                                : "only partly here";
+                                : "incomplete";
   return ask_yes(fmt::format("{} is {}. Download it?", match.download->text(), state)).value_or(false);
 }
 

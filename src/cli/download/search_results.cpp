@@ -9,8 +9,9 @@
 #include "backend/cuda/probe.h"
 #include "base/sizes.h"
 #include "base/system_memory.h"
-#include "cli/describe_spec.h"
+#include "chat/json.h"
 #include "cli/terminal/text_table.h"
+#include "model/footprint.h"
 
 namespace inferno {
 namespace {
@@ -60,18 +61,18 @@ std::string short_parameters(std::uint64_t count) {
   return count >= 1'000'000'000 ? fmt::format("{:.1f} B", value / 1e9) : fmt::format("{:.0f} M", value / 1e6);
 }
 
-std::string fit_of(const SearchResult& result, const HomeMemory& home) {
+std::string fit_of(const SearchResult& result, const LocalMemory& memory) {
   if (!result.fits) return "?";
   if (!*result.fits) return "no";
   if (result.context == 0) return "yes";
   const std::string context =
       result.context >= 1024 ? fmt::format("{} k", result.context / 1024) : fmt::format("{}", result.context);
-  return fmt::format("{}, {}{}", home.device, result.is_estimate ? "~" : "", context);
+  return fmt::format("{}, {}{}", memory.device, result.is_estimate ? "~" : "", context);
 }
 
 }  // namespace
 
-HomeMemory home_memory(const std::optional<std::string>& visible_gpus) {
+LocalMemory local_memory(const std::optional<std::string>& visible_gpus) {
   if (cuda_is_usable()) {
     const cuda::GpuProbe gpus = cuda::probe({.visible_devices = visible_gpus});
     if (!gpus.devices.empty()) {
@@ -88,8 +89,8 @@ std::uint64_t weight_bytes(const std::map<std::string, std::uint64_t>& parameter
   return static_cast<std::uint64_t>(std::min(bytes, 1e18));
 }
 
-CacheNumbers cache_numbers(const hub::FoundOnHub& found, std::uint64_t parameters) {
-  CacheNumbers numbers;
+CacheElements cache_elements(const hub::FoundOnHub& found, std::uint64_t parameters) {
+  CacheElements elements;
   const Json config = Json::parse(found.config, nullptr, /*allow_exceptions=*/false);
   if (config.is_object()) {
     const std::uint64_t layers = number_at(config, {"num_hidden_layers", "n_layer"});
@@ -97,24 +98,24 @@ CacheNumbers cache_numbers(const hub::FoundOnHub& found, std::uint64_t parameter
     const std::uint64_t groups = number_at(config, {"num_key_value_heads"});
     const std::uint64_t width = number_at(config, {"hidden_size", "n_embd"});
     const std::uint64_t head = number_at(config, {"head_dim"});
-    constexpr std::uint64_t most = 1 << 20;  // nobody's model is larger, and no product below overflows
-    if (layers > 0 && heads > 0 && width > 0 && std::max({layers, heads, groups, width, head}) < most) {
+    constexpr std::uint64_t max_size = 1 << 20;  // larger than any model, and no product below overflows
+    if (layers > 0 && heads > 0 && width > 0 && std::max({layers, heads, groups, width, head}) < max_size) {
       const std::uint64_t one = head > 0 ? head : width / heads;
-      numbers = {.per_token = 2 * layers * (groups > 0 ? groups : heads) * one, .is_estimate = false};
+      elements = {.per_token = 2 * layers * (groups > 0 ? groups : heads) * one, .is_estimate = false};
     }
-    numbers.context = static_cast<int>(
+    elements.context = static_cast<int>(
         std::min<std::uint64_t>(number_at(config, {"max_position_embeddings", "n_positions"}), 1 << 30));
   }
-  if (numbers.context == 0)
-    numbers.context = static_cast<int>(std::min<std::uint64_t>(found.gguf_context, 1 << 30));
-  if (numbers.is_estimate && parameters > 0) {
-    numbers.per_token =
+  if (elements.context == 0)
+    elements.context = static_cast<int>(std::min<std::uint64_t>(found.gguf_context, 1 << 30));
+  if (elements.is_estimate && parameters > 0) {
+    elements.per_token =
         static_cast<std::uint64_t>(16'000 * std::pow(static_cast<double>(parameters) / 1e9, 0.6));
   }
-  return numbers;
+  return elements;
 }
 
-SearchResult judge(const hub::FoundOnHub& found, const HomeMemory& home) {
+SearchResult judge(const hub::FoundOnHub& found, const LocalMemory& memory) {
   SearchResult result = {.id = found.id,
                          .format = format_of(found),
                          .gated = found.gated,
@@ -123,29 +124,29 @@ SearchResult judge(const hub::FoundOnHub& found, const HomeMemory& home) {
   result.downloads = found.downloads;
   result.likes = found.likes;
   result.bytes = !found.safetensors.empty() ? weight_bytes(found.safetensors) : found.gguf_bytes;
-  if (result.bytes == 0 || home.bytes == 0) return result;
+  if (result.bytes == 0 || memory.bytes == 0) return result;
   // An estimate of the workspace and the program itself; the cache gets the same share of the rest as in the
   // engine.
   const std::uint64_t needed = result.bytes + result.bytes / 50 + (std::uint64_t{256} << 20);
-  result.fits = needed < home.bytes;
-  const CacheNumbers cache = cache_numbers(found, found.parameters);
+  result.fits = needed < memory.bytes;
+  const CacheElements cache = cache_elements(found, found.parameters);
   result.is_estimate = cache.is_estimate;
   if (!*result.fits || cache.per_token == 0) return result;
-  const std::uint64_t tokens =
-      cache_budget(home.bytes - needed) / (cache.per_token * static_cast<std::uint64_t>(home.cache_element));
-  const auto most = static_cast<std::uint64_t>(cache.context > 0 ? cache.context : 131'072);
-  result.context = static_cast<int>(std::min(tokens, most));
+  const std::uint64_t tokens = cache_budget(memory.bytes - needed) /
+                               (cache.per_token * static_cast<std::uint64_t>(memory.cache_element));
+  const auto max_context = static_cast<std::uint64_t>(cache.context > 0 ? cache.context : 131'072);
+  result.context = static_cast<int>(std::min(tokens, max_context));
   if (result.context < 256) result.fits = false;
   return result;
 }
 
-std::string search_table(const std::vector<SearchResult>& results, const HomeMemory& home) {
+std::string search_table(const std::vector<SearchResult>& results, const LocalMemory& memory) {
   std::vector<std::vector<std::string>> rows;
   for (const SearchResult& result : results) {
     rows.push_back({result.id, result.format, short_parameters(result.parameters),
                     result.bytes > 0 ? human_size(result.bytes) : "-", short_count(result.downloads),
                     short_count(result.likes), result.gated.empty() ? "open" : "gated",
-                    fit_of(result, home)});
+                    fit_of(result, memory)});
   }
   return text_table({{"MODEL"},
                      {"FORMAT"},

@@ -17,7 +17,7 @@ hub::FoundOnHub model(const char* id, std::uint64_t parameters) {
   return found;
 }
 
-const HomeMemory laptop = {.device = "memory", .bytes = 16'000'000'000, .cache_element = 4};
+const LocalMemory laptop = {.device = "memory", .bytes = 16'000'000'000, .cache_element = 4};
 
 TEST(SearchResults, CountsBytesByType) {
   EXPECT_EQ(weight_bytes({{"BF16", 10}, {"F32", 1}, {"U8", 3}}), 27u);
@@ -40,14 +40,14 @@ TEST(SearchResults, IsExactWhereTheConfigurationComesAlong) {
   found.config =
       R"({"num_hidden_layers":16,"num_attention_heads":32,"num_key_value_heads":8,"hidden_size":2048,)"
       R"("max_position_embeddings":4096})";
-  EXPECT_EQ(cache_numbers(found, found.parameters).per_token, 2u * 16 * 8 * 64);
+  EXPECT_EQ(cache_elements(found, found.parameters).per_token, 2u * 16 * 8 * 64);
   const SearchResult result = judge(found, laptop);
   EXPECT_FALSE(result.is_estimate);
   EXPECT_EQ(result.context, 4096);
   found.config = R"({"num_hidden_layers":18446744073709551615,"num_attention_heads":1,"hidden_size":1})";
-  EXPECT_TRUE(cache_numbers(found, found.parameters).is_estimate);
+  EXPECT_TRUE(cache_elements(found, found.parameters).is_estimate);
   found.config = "not JSON";
-  EXPECT_TRUE(cache_numbers(found, found.parameters).is_estimate);
+  EXPECT_TRUE(cache_elements(found, found.parameters).is_estimate);
 }
 
 TEST(SearchResults, PrintsATableThatCannotDriveTheTerminal) {

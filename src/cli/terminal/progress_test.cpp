@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/load_report.h"
+#include "cli/loading.h"
 
 namespace inferno {
 namespace {

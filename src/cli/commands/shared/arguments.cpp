@@ -61,7 +61,7 @@ void add_load_options(CLI::App& command, LoadOptions& options) {
   add_device_options(command, options.model.device);
   command
       .add_option("-c,--context,--ctx-size", options.model.context,
-                  "tokens of prompt and answer; 0: the model's own")
+                  "tokens of prompt and answer; 0: the model's maximum")
       ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str();
   command.add_flag("--verbose", options.verbose,

@@ -1,10 +1,12 @@
-#include "cli/describe_spec.h"
+#include "cli/commands/shared/describe_spec.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+
+#include "chat/json.h"
 
 namespace inferno {
 namespace {
