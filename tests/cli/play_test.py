@@ -67,7 +67,7 @@ class Scene(unittest.TestCase):
 class Editing(Scene):
     def saved_questions(self, terminal):
         terminal.send("/save talk.json\r")
-        terminal.wait_for(r"wrote \d+ turns to talk.json")
+        terminal.wait_for(r"wrote \d+ turns? to talk.json")
         messages = json.loads((self.path / "talk.json").read_text())["messages"]
         return [message["content"] for message in messages if message["role"] == "user"]
 
@@ -182,16 +182,16 @@ class Talking(Scene):
         self.answered(terminal, "one\r")
         self.answered(terminal, "two\r")
         terminal.send("/undo\r")
-        terminal.wait_for("taken back; 1 turns are left")
+        terminal.wait_for("removed the last turn, 1 turn left")
         terminal.send("/save a.json\r")
-        terminal.wait_for("wrote 1 turns")
+        terminal.wait_for("wrote 1 turn to")
         terminal.send("/clear\r")
-        terminal.wait_for("a new conversation")
+        terminal.wait_for("started a new conversation")
         terminal.send("/open a.json\r")
-        terminal.wait_for("1 turns; the next")
+        terminal.wait_for("opened 1 turn; the next")
         self.answered(terminal, "/regen\r")
         terminal.send("/system Be brief.\r")
-        terminal.wait_for("set; a new conversation begins")
+        terminal.wait_for("system prompt set; started a new conversation")
         terminal.send("/set temperature 0.5\r")
         terminal.wait_for("temperature is 0.5")
         terminal.send("/set top_p 7\r")
@@ -219,7 +219,7 @@ class Talking(Scene):
         terminal.wait_for(r"it completes text[\s\S]*>>> $")
         self.answered(terminal, "Once\r")
         terminal.send("/load models/broken\r")
-        terminal.wait_for(r"still plain[\s\S]*error:[\s\S]*>>> $")
+        terminal.wait_for(r"still using plain[\s\S]*error:[\s\S]*>>> $")
         self.answered(terminal, "Twice\r")
 
     def test_a_text_too_long_is_an_error_with_both_numbers_and_nothing_is_lost(self):

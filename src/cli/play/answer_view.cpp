@@ -101,7 +101,7 @@ std::string answer_line(const Answer& answer) {
   return line;
 }
 
-void Tally::add(const Answer& answer) {
+void SessionStats::add(const Answer& answer) {
   ++answers;
   prompt_tokens += answer.finished.prompt_tokens;
   cached_tokens += answer.finished.cached_tokens;
@@ -111,7 +111,7 @@ void Tally::add(const Answer& answer) {
   decode_seconds += answer.finished.decode_seconds;
 }
 
-std::string session_lines(const Tally& stats) {
+std::string session_lines(const SessionStats& stats) {
   const long prefilled = stats.prompt_tokens - stats.cached_tokens;
   return fmt::format(
       "answers   {}\n"

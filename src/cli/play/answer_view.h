@@ -42,7 +42,7 @@ class AnswerView {
 std::string answer_line(const Answer& answer);
 
 // The sums of a session.
-struct Tally {
+struct SessionStats {
   int answers = 0;
   long prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0;
   long decoded_tokens = 0;  // generated tokens except the first of each answer, which prefill produces
@@ -51,6 +51,6 @@ struct Tally {
   void add(const Answer& answer);
 };
 
-std::string session_lines(const Tally& stats);
+std::string session_lines(const SessionStats& stats);
 
 }  // namespace inferno::play

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/sizes.h"
 #include "cli/play/answer_view.h"
 #include "cli/play/model_menu.h"
 #include "cli/terminal/line_editor.h"
@@ -22,7 +23,7 @@ bool is_blank(std::string_view text) {
 
 constexpr std::uint64_t max_conversation = std::uint64_t{64} << 20;
 
-// "name value with spaces" to both parts.
+// Splits "name value with spaces" after the first word.
 std::pair<std::string, std::string> first_word(const std::string& text) {
   const std::size_t end = std::min(text.find_first_of(" \t"), text.size());
   const std::size_t rest = std::min(text.find_first_not_of(" \t", end), text.size());
@@ -42,14 +43,14 @@ bool on_or_off(const std::string& name, const std::string& value) {
 }  // namespace
 
 void refuse_logprobs() {
-  fail(ErrorKind::invalid_request, "logprobs: play does not show them",
+  fail(ErrorKind::invalid_request, "logprobs: not available in play",
        {.why = {}, .next = "inferno generate --json --logprobs N"});
 }
 
 Session::Session(PlayOptions options, Console& console, const Catalogue& catalogue,
                  std::optional<ResolvedModel> model)
     : options_(std::move(options)), console_(console), catalogue_(catalogue), chosen_(std::move(model)) {
-  talk_.set_system(options_.system);
+  transcript_.set_system(options_.system);
   if (options_.request.settings.logprobs) refuse_logprobs();
 }
 
@@ -57,10 +58,10 @@ int Session::run() {
   if (!choose()) return exit_code_;
   load(*chosen_);
   greet();
-  while (is_read_) {
-    if (!take(console_.read({.prompts = console_.prompts(), .is_remembered = true, .was_interrupted = [this] {
-                               return interrupt_->received() != 0;
-                             }})))
+  while (has_reader_) {
+    if (!handle(console_.read({.prompts = console_.prompts(),
+                               .is_remembered = true,
+                               .was_interrupted = [this] { return interrupt_->received() != 0; }})))
       break;
   }
   return exit_code_;
@@ -87,39 +88,39 @@ bool Session::choose() {
       chosen_ = catalogue_.resolve(*model);
       return true;
     }
-    console_.say(
-        fmt::format("expected a number from 1 to {} or one of the names; Ctrl-D leaves\n", complete.size()));
+    console_.say(fmt::format("expected a number from 1 to {} or a name from the list; Ctrl-D leaves\n",
+                             complete.size()));
   }
 }
 
 void Session::load(const ResolvedModel& chosen) {
-  // Without it Ctrl-C ends the program, as it should while nothing can be stopped yet.
+  // Without a watcher Ctrl-C ends the program, because loading cannot be cancelled.
   interrupt_.reset();
   model_ = load_text_model(chosen, options_.load);
   interrupt_.emplace();
   chosen_ = chosen;
-  talk_.clear();
+  transcript_.clear();
   sequence_.clear();
 }
 
 void Session::greet() const {
   console_.note(fmt::format("{} ({}), context of {} tokens, loaded in {:.1f} s", model_->name(),
                             model_->architecture(), model_->engine().context(), model_->load_seconds()));
-  if (completes()) {
+  if (completes_text()) {
     console_.note(
-        "this model has no chat template, so it completes text: what you type is a beginning, and it goes on "
-        "from there; what you type next continues the text until the model ends it, or /clear begins a new "
-        "one");
-    if (!talk_.system().empty()) console_.note("the system prompt has no place in a text and is not used");
+        "this model has no chat template, so it completes text: it continues what you type; your next entry "
+        "is appended to the text until the model ends it, or /clear starts a new one");
+    if (!transcript_.system().empty())
+      console_.note("the system prompt is ignored, because text completion has none");
   }
   TextRequest request = options_.request;
-  request.messages = first_messages(talk_.system(), "hello");
+  request.messages = first_messages(transcript_.system(), "hello");
   for (const std::string& note : notes_on_effects(*model_, request)) console_.note("note: " + note);
   if (console_.is_interactive())
     console_.note("/help lists the commands, Ctrl-C stops an answer, Ctrl-D leaves");
 }
 
-bool Session::take(const terminal::Entry& entry) {
+bool Session::handle(const terminal::Entry& entry) {
   if (entry.kind == terminal::EntryKind::end) return false;
   interrupt_->clear();
   if (entry.kind == terminal::EntryKind::interrupted) {
@@ -130,10 +131,10 @@ bool Session::take(const terminal::Entry& entry) {
   }
   if (is_blank(entry.text)) return true;
   try {
-    if (is_command(entry.text)) return obey(parse_command(entry.text));
+    if (is_command(entry.text)) return run_command(parse_command(entry.text));
     ask(terminal::without_quotes(entry.text));
   } catch (const Error& error) {
-    // A turn that failed is over, the conversation is not; a broken device ends both.
+    // A failed turn does not end the conversation; a broken device does.
     if (error.kind() == ErrorKind::device || error.kind() == ErrorKind::internal) throw;
     console_.say(describe(error));
     if (!console_.is_interactive() && exit_code_ == 0) exit_code_ = exit_code(error.kind());
@@ -143,13 +144,13 @@ bool Session::take(const terminal::Entry& entry) {
   return false;
 }
 
-bool Session::obey(const SlashCommand& command) {
+bool Session::run_command(const SlashCommand& command) {
   switch (command.action) {
     case Action::leave: return false;
     case Action::help: help(); break;
     case Action::clear:
-      talk_.clear();
-      console_.note("a new conversation");
+      transcript_.clear();
+      console_.note("started a new conversation");
       break;
     case Action::system: set_system(command.arguments); break;
     case Action::set: set(command.arguments); break;
@@ -159,10 +160,10 @@ bool Session::obey(const SlashCommand& command) {
     case Action::open: open(command.arguments); break;
     case Action::regenerate: regenerate(); break;
     case Action::undo: undo(); break;
-    case Action::stats: stats(); break;
+    case Action::stats: show_stats(); break;
     case Action::unknown:
       console_.say(fmt::format(
-          "{} is not a command; /help lists them, and a space before the slash makes it a message\n",
+          "{} is not a command; /help lists the commands, and a space before the slash makes it a message\n",
           command.name));
       break;
   }
@@ -171,16 +172,16 @@ bool Session::obey(const SlashCommand& command) {
 
 void Session::ask(const std::string& question) {
   TextRequest request = options_.request;
-  talk_.ask(question);
+  transcript_.ask(question);
   try {
-    if (completes()) {
-      request.prompt = talk_.text();
+    if (completes_text()) {
+      request.prompt = transcript_.text();
     } else {
-      request.messages = talk_.messages();
+      request.messages = transcript_.messages();
     }
     answer(request);
   } catch (const Error&) {
-    talk_.undo();  // as if it had not been asked
+    transcript_.undo();  // the failed question is not part of the conversation
     throw;
   }
 }
@@ -194,20 +195,20 @@ void Session::answer(const TextRequest& request) {
   std::vector<TokenId> sequence = prepared.generation.prompt;
   const auto interrupted = [this] { return interrupt_->received() != 0; };
   const Answer answer = write_answer(*model_, std::move(prepared), interrupted, [&](const ReplyPart& part) {
-    is_read_ = is_read_ && console_.write(view.show(part));
-    return is_read_;
+    has_reader_ = has_reader_ && console_.write(view.show(part));
+    return has_reader_;
   });
-  is_read_ = is_read_ && console_.write(view.finish());
+  has_reader_ = has_reader_ && console_.write(view.finish());
   for (const std::string& warning : answer.warnings) console_.note("note: " + warning);
-  talk_.answer({.question = {},
-                .answer = answer.text,
-                .reasoning = answer.reasoning,
-                .tool_calls = answer.tool_calls,
-                .finish_reason = answer.finish_reason});
-  tally_.add(answer);
+  transcript_.answer({.question = {},
+                      .answer = answer.text,
+                      .reasoning = answer.reasoning,
+                      .tool_calls = answer.tool_calls,
+                      .finish_reason = answer.finish_reason});
+  stats_.add(answer);
   for (const Sampled& sampled : answer.tokens) sequence.push_back(sampled.token);
   sequence_ = std::move(sequence);
-  if (options_.shows_stats && is_read_) console_.note(answer_line(answer));
+  if (options_.shows_stats && has_reader_) console_.note(answer_line(answer));
 }
 
 void Session::help() const {
@@ -216,28 +217,28 @@ void Session::help() const {
     text += fmt::format("  {:<20} {:<13} {}\n", line.words, line.arguments, line.meaning);
   }
   text +=
-      "\n  \"\"\" begins a message of several lines, another \"\"\" ends it; Alt-Enter breaks a line "
-      "anywhere\n"
-      "  Ctrl-A/E start and end of the line, Ctrl-W/U/K erase a word, to the start, to the end, Ctrl-Y "
-      "brings it back\n"
-      "  Up/Down earlier messages, Ctrl-L clears the screen, Ctrl-C stops an answer, Ctrl-D leaves\n";
+      "\n  \"\"\" starts and ends a message of several lines; Alt-Enter inserts a line break\n"
+      "  Ctrl-A/E: start/end of the line; Ctrl-W/U/K: delete a word/to the start/to the end; Ctrl-Y: insert "
+      "the "
+      "deleted text\n"
+      "  Up/Down: earlier messages; Ctrl-L: clear the screen; Ctrl-C: stop the answer; Ctrl-D: leave\n";
   console_.say(text);
 }
 
 void Session::set_system(const std::string& text) {
   if (text.empty()) {
-    console_.say(talk_.system().empty() ? "no system prompt\n" : talk_.system() + "\n");
+    console_.say(transcript_.system().empty() ? "no system prompt\n" : transcript_.system() + "\n");
     return;
   }
-  talk_.clear();
-  talk_.set_system(text);
-  console_.note(completes() ? "set, but this model completes text and has no place for it"
-                            : "set; a new conversation begins");
+  transcript_.clear();
+  transcript_.set_system(text);
+  console_.note(completes_text() ? "system prompt set, but ignored: this model completes text"
+                                 : "system prompt set; started a new conversation");
 }
 
 void Session::set(const std::string& arguments) {
   auto [name, value] = first_word(arguments);
-  if (name == "parameter") std::tie(name, value) = first_word(value);  // Ollama's way
+  if (name == "parameter") std::tie(name, value) = first_word(value);  // as Ollama spells it
   if (name.empty()) {
     show_settings();
   } else if (name == "system") {
@@ -259,12 +260,12 @@ void Session::set_named(const std::string& name, const std::string& value) {
   SamplingSettings& settings = options_.request.settings;
   if (name == "logprobs" || name == "top_logprobs") refuse_logprobs();
   if (value.empty()) refuse(fmt::format("/set {}: no value", name), "/set lists the settings");
-  // A quoted stop string may hold line breaks and spaces: "\n\n".
+  // A quoted stop string may contain line breaks and spaces: "\n\n".
   const Json quoted = value.starts_with('"') ? Json::parse(value, nullptr, false) : Json();
   const bool known = value == "default"   ? set_sampling(settings, name, nullptr)
                      : quoted.is_string() ? set_sampling_text(settings, name, quoted.get<std::string>())
                                           : set_sampling_text(settings, name, value);
-  if (!known) refuse(fmt::format("/set {}: there is no such setting", name), "/set lists them");
+  if (!known) refuse(fmt::format("/set {}: unknown setting", name), "/set lists the settings");
   const Json now = sampling_value(merged(model_->recommended_settings(), settings), name);
   console_.note(fmt::format("{} is {}", name, now.is_null() ? "not set" : now.dump()));
 }
@@ -289,11 +290,11 @@ void Session::set_think(const std::string& value) {
 void Session::show() const {
   std::string text = fmt::format("model     {} ({})\n", model_->name(), model_->architecture());
   text += fmt::format("path      {}\n", model_->path().string());
-  text += fmt::format("format    {}\n", completes() ? "none: completes text" : model_->chat()->name());
-  text += fmt::format("context   {} of {} tokens in use\n", talk_.turns().empty() ? 0 : sequence_.size(),
-                      model_->engine().context());
-  text += fmt::format("system    {}\n", talk_.system().empty() ? "none" : talk_.system());
-  text += fmt::format("turns     {}\n", talk_.turns().size());
+  text += fmt::format("format    {}\n", completes_text() ? "none: completes text" : model_->chat()->name());
+  text += fmt::format("context   {} of {} tokens in use\n",
+                      transcript_.turns().empty() ? 0 : sequence_.size(), model_->engine().context());
+  text += fmt::format("system    {}\n", transcript_.system().empty() ? "none" : transcript_.system());
+  text += fmt::format("turns     {}\n", transcript_.turns().size());
   console_.say(text);
   show_settings();
 }
@@ -306,7 +307,7 @@ void Session::show_settings() const {
     const Json makers = sampling_value(model_->recommended_settings(), name.name);
     text += fmt::format("  {:<18} {}\n", name.name,
                         !set.is_null()      ? set.dump()
-                        : !makers.is_null() ? makers.dump() + " (the model's own)"
+                        : !makers.is_null() ? makers.dump() + " (model default)"
                                             : "not set");
   }
   const auto& think = options_.request.think;
@@ -322,16 +323,16 @@ void Session::show_settings() const {
 void Session::load_other(const std::string& name) {
   if (name.empty())
     refuse("/load: no model given",
-           "/load MODEL, a path or one of the names below\n" + model_menu(catalogue_.inventory().models));
+           "/load MODEL, with a path or one of these names:\n" + model_menu(catalogue_.inventory().models));
   const ResolvedModel before = *chosen_;
   const ResolvedModel next = catalogue_.resolve(name);
-  // One model in memory at a time.
+  // Memory may not hold two models.
   model_.reset();
   try {
     load(next);
   } catch (const Error&) {
     load(before);
-    console_.note(fmt::format("still {}, in a new conversation", before.name));
+    console_.note(fmt::format("still using {}, in a new conversation", before.name));
     throw;
   }
   greet();
@@ -340,21 +341,22 @@ void Session::load_other(const std::string& name) {
 void Session::save(const std::string& file) const {
   if (file.empty()) refuse("/save: no file given", "/save FILE");
   std::ofstream out(file, std::ios::binary | std::ios::trunc);
-  out << talk_.saved(model_->name()).dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  out << transcript_.saved(model_->name()).dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
   out.close();
-  if (!out) fail(ErrorKind::io, fmt::format("{}: cannot be written", file));
-  console_.note(fmt::format("wrote {} turns to {}", talk_.turns().size(), file));
+  if (!out) fail(ErrorKind::io, fmt::format("{}: cannot write the file", file));
+  console_.note(fmt::format("wrote {} to {}", counted(transcript_.turns().size(), "turn"), file));
 }
 
 void Session::open(const std::string& file) {
   if (file.empty()) refuse("/open: no file given", "/open FILE");
-  talk_.open(parse_json(read_file(file, max_conversation, Pipes::accept), file));
-  console_.note(fmt::format("{} turns; the next message continues them", talk_.turns().size()));
+  transcript_.open(parse_json(read_file(file, max_conversation, Pipes::accept), file));
+  console_.note(fmt::format("opened {}; the next message continues the conversation",
+                            counted(transcript_.turns().size(), "turn")));
 }
 
 void Session::regenerate() {
-  const auto question = talk_.undo();
-  if (!question) refuse("/regen: nothing was asked yet", "ask something");
+  const auto question = transcript_.undo();
+  if (!question) refuse("/regen: there is no message yet", "type a message first");
   // The same seed would give the same answer.
   const auto seed = options_.request.settings.seed;
   options_.request.settings.seed.reset();
@@ -368,13 +370,13 @@ void Session::regenerate() {
 }
 
 void Session::undo() {
-  if (!talk_.undo()) refuse("/undo: there is nothing to take back", "ask something");
-  console_.note(fmt::format("taken back; {} turns are left", talk_.turns().size()));
+  if (!transcript_.undo()) refuse("/undo: there is no message yet", "type a message first");
+  console_.note(fmt::format("removed the last turn, {} left", counted(transcript_.turns().size(), "turn")));
 }
 
-void Session::stats() const {
+void Session::show_stats() const {
   const EngineStats engine = model_->engine().stats();
-  console_.say(session_lines(tally_) +
+  console_.say(session_lines(stats_) +
                fmt::format("cache     {} of {} blocks free\n", engine.free_blocks, engine.blocks));
 }
 

@@ -1,4 +1,4 @@
-// `play`: a conversation with a model, entry by entry.
+// `play`: an interactive conversation with a model.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 #include "cli/play/answer_view.h"
 #include "cli/play/console.h"
 #include "cli/play/slash_command.h"
-#include "cli/play/talk.h"
+#include "cli/play/transcript.h"
 
 namespace inferno::play {
 
@@ -24,7 +24,7 @@ struct PlayOptions {
   bool shows_stats = true;
 };
 
-// A setting that would have no effect is not taken.
+// play cannot show log probabilities, so it refuses the setting.
 [[noreturn]] void refuse_logprobs();
 
 class Session {
@@ -33,23 +33,23 @@ class Session {
   Session(PlayOptions options, Console& console, const Catalogue& catalogue,
           std::optional<ResolvedModel> model);
 
-  // Until the user leaves. Returns the exit code.
+  // Runs until the user leaves and returns the exit code.
   int run();
 
  private:
-  // The first thing a user sees. False when he leaves instead of choosing.
+  // Lets the user choose a model unless one was given. False if the user left instead.
   bool choose();
   void load(const ResolvedModel& chosen);
   void greet() const;
-  bool completes() const { return model_->chat() == nullptr; }
+  bool completes_text() const { return model_->chat() == nullptr; }
 
-  // False when the session is over.
-  bool take(const terminal::Entry& entry);
-  bool obey(const SlashCommand& command);
+  // False if the session is over.
+  bool handle(const terminal::Entry& entry);
+  bool run_command(const SlashCommand& command);
   void ask(const std::string& question);
   void answer(const TextRequest& request);
 
-  // Commands; session_commands.cpp.
+  // The slash commands.
   void help() const;
   void set_system(const std::string& text);
   void set(const std::string& arguments);
@@ -62,7 +62,7 @@ class Session {
   void open(const std::string& file);
   void regenerate();
   void undo();
-  void stats() const;
+  void show_stats() const;
 
   PlayOptions options_;
   Console& console_;
@@ -70,10 +70,10 @@ class Session {
   std::optional<SignalWatcher> interrupt_;
   std::optional<ResolvedModel> chosen_;
   std::unique_ptr<TextModel> model_;
-  Talk talk_;
-  Tally tally_;
-  std::vector<TokenId> sequence_;  // prompt and answer of the last turn, as the engine remembers them
-  bool is_read_ = true;            // somebody still reads what is written
+  Transcript transcript_;
+  SessionStats stats_;
+  std::vector<TokenId> sequence_;  // prompt and answer of the last turn, as in the prefix cache
+  bool has_reader_ = true;         // false after the reader closed stdout
   int exit_code_ = 0;
 };
 

@@ -1,4 +1,4 @@
-#include "cli/play/talk.h"
+#include "cli/play/transcript.h"
 
 #include <fmt/format.h>
 
@@ -11,16 +11,15 @@ std::string text_at(const Json& object, const char* key, const std::string& wher
   if (!object.is_object() || !object.contains(key) || object.at(key).is_null()) return {};
   if (!object.at(key).is_string()) {
     fail(ErrorKind::invalid_request,
-         fmt::format("{}.{}: expected a text, found {}", where, key, object.at(key).type_name()));
+         fmt::format("{}.{}: expected a string, found {}", where, key, object.at(key).type_name()));
   }
   return object.at(key).get<std::string>();
 }
 
 [[noreturn]] void refuse_order(const std::string& where, const std::string& role) {
-  fail(ErrorKind::invalid_request,
-       fmt::format("{}: a message of role \"{}\" does not belong here", where, role),
-       {.why = "play knows a system prompt, then user and assistant in turn",
-        .next = "tool results and other roles can be sent with generate --batch"});
+  fail(ErrorKind::invalid_request, fmt::format("{}: unexpected role \"{}\"", where, role),
+       {.why = "play supports a system prompt, then user and assistant in turn",
+        .next = "use generate --batch for tool results and other roles"});
 }
 
 Json assistant_message(const Turn& turn) {
@@ -30,11 +29,12 @@ Json assistant_message(const Turn& turn) {
   return message;
 }
 
-void take_message(Talk& talk, std::vector<Turn>& turns, const Json& message, const std::string& where) {
+void take_message(Transcript& transcript, std::vector<Turn>& turns, const Json& message,
+                  const std::string& where) {
   const std::string role = text_at(message, "role", where);
   const bool is_open = !turns.empty() && turns.back().finish_reason.empty();
-  if ((role == "system" || role == "developer") && turns.empty() && talk.system().empty()) {
-    talk.set_system(text_at(message, "content", where));
+  if ((role == "system" || role == "developer") && turns.empty() && transcript.system().empty()) {
+    transcript.set_system(text_at(message, "content", where));
   } else if (role == "user" && !is_open) {
     turns.push_back({.question = text_at(message, "content", where)});
   } else if (role == "assistant" && is_open) {
@@ -53,24 +53,24 @@ void take_message(Talk& talk, std::vector<Turn>& turns, const Json& message, con
 
 }  // namespace
 
-void Talk::ask(std::string question) {
+void Transcript::ask(std::string question) {
   turns_.push_back({.question = std::move(question)});
 }
 
-void Talk::answer(Turn answered) {
-  expects(!turns_.empty(), "an answer has a question");
+void Transcript::answer(Turn answered) {
+  expects(!turns_.empty(), "an answer follows a question");
   answered.question = std::move(turns_.back().question);
   turns_.back() = std::move(answered);
 }
 
-std::optional<std::string> Talk::undo() {
+std::optional<std::string> Transcript::undo() {
   if (turns_.empty()) return std::nullopt;
   std::string question = std::move(turns_.back().question);
   turns_.pop_back();
   return question;
 }
 
-Json Talk::messages() const {
+Json Transcript::messages() const {
   Json messages = Json::array();
   if (!system_.empty()) messages.push_back({{"role", "system"}, {"content", system_}});
   for (const Turn& turn : turns_) {
@@ -80,7 +80,7 @@ Json Talk::messages() const {
   return messages;
 }
 
-std::string Talk::text() const {
+std::string Transcript::text() const {
   std::string text;
   for (const Turn& turn : turns_) {
     text += turn.question + turn.answer;
@@ -89,7 +89,7 @@ std::string Talk::text() const {
   return text;
 }
 
-Json Talk::saved(const std::string& model) const {
+Json Transcript::saved(const std::string& model) const {
   Json messages = Json::array();
   for (const Turn& turn : turns_) {
     messages.push_back({{"role", "user"}, {"content", turn.question}});
@@ -100,11 +100,11 @@ Json Talk::saved(const std::string& model) const {
   return {{"model", model}, {"system", system_}, {"messages", std::move(messages)}};
 }
 
-void Talk::open(const Json& saved) {
+void Transcript::open(const Json& saved) {
   if (!saved.is_object() || !saved.contains("messages") || !saved.at("messages").is_array()) {
     fail(ErrorKind::invalid_request, "expected an object with an array \"messages\"");
   }
-  Talk opened;
+  Transcript opened;
   opened.system_ = text_at(saved, "system", "the conversation");
   std::vector<Turn> turns;
   std::size_t number = 0;
@@ -113,7 +113,7 @@ void Talk::open(const Json& saved) {
   }
   if (!turns.empty() && turns.back().finish_reason.empty()) {
     fail(ErrorKind::invalid_request, "the last message has no answer",
-         {.why = {}, .next = "take it out of the file and ask it again"});
+         {.why = {}, .next = "remove it from the file and ask again"});
   }
   opened.turns_ = std::move(turns);
   *this = std::move(opened);

@@ -1,4 +1,4 @@
-// What was said so far in `play`: a system prompt and turns of question and answer. Knows no model.
+// The conversation so far in `play`: a system prompt, and turns of question and answer.
 #pragma once
 
 #include <optional>
@@ -13,29 +13,29 @@ struct Turn {
   std::string question = {};
   std::string answer = {}, reasoning = {};
   Json tool_calls = Json::array();
-  std::string finish_reason = {};  // empty while it is not answered
+  std::string finish_reason = {};  // empty until the question is answered
 };
 
-class Talk {
+class Transcript {
  public:
   const std::vector<Turn>& turns() const { return turns_; }
   const std::string& system() const { return system_; }
   void set_system(std::string system) { system_ = std::move(system); }
 
   void ask(std::string question);  // begins a turn
-  void answer(Turn answered);      // ends it; the question stays
+  void answer(Turn answered);      // completes it and keeps its question
   void clear() { turns_.clear(); }
-  // Takes the last turn back, and returns its question; nullopt when there is none.
+  // Removes the last turn and returns its question; nullopt if there is none.
   std::optional<std::string> undo();
 
-  // The conversation as a chat format wants it, the unanswered question last.
+  // The conversation as messages of a chat format, the unanswered question last.
   Json messages() const;
-  // The text to complete: what was written since the model last ended a text by itself.
+  // The text to complete: everything since the model last ended a text by itself.
   std::string text() const;
 
-  // {"model", "system", "messages"}: what /save writes.
+  // What /save writes: {"model", "system", "messages"}.
   Json saved(const std::string& model) const;
-  // Error{invalid_request} naming what is not of that form; then nothing has changed.
+  // Error{invalid_request} if `saved` has another form; then nothing has changed.
   void open(const Json& saved);
 
  private:
