@@ -6,7 +6,7 @@
 #include <string>
 #include <system_error>
 
-#include "cli/commands/command.h"
+#include "cli/commands/shared/command_line.h"
 #include "cli/terminal/report_error.h"
 #include "cli/version.h"
 
@@ -28,26 +28,10 @@ int flushed() {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Inferno runs open language models on this machine.", "inferno");
-  app.set_version_flag("--version", std::string(version));
-  app.require_subcommand(0, 1);
-  for (const AddCommand add : commands()) add(app);
-  try {
-    app.parse(argc, argv);
-  } catch (const Exit& end) {
-    return end.code;
-  } catch (const CLI::ParseError& error) {
-    // --help and --version arrive here too, with exit code 0.
-    if (error.get_exit_code() == 0) {
-      app.exit(error);
-      return flushed();
-    }
-    const std::string name =
-        app.get_subcommands().empty() ? "" : app.get_subcommands().front()->get_name() + " ";
-    return report(
-        Error(ErrorKind::invalid_request, error.what(), {.why = {}, .next = "inferno " + name + "--help"}));
-  }
-  if (app.get_subcommands().empty()) std::fputs(app.help().c_str(), stdout);
+  const Program program = {.name = "inferno",
+                           .description = "Inferno runs open language models on this machine.",
+                           .version = std::string(version)};
+  std::fputs(run_command_line(program, commands(), argc, argv).c_str(), stdout);
   return flushed();
 }
 
@@ -56,6 +40,8 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return run(argc, argv);
+  } catch (const Exit& end) {
+    return end.code;
   } catch (const Error& error) {
     return report(error);
   } catch (const std::bad_alloc&) {

@@ -17,8 +17,8 @@
 #include "checkpoint/open_checkpoint.h"
 #include "cli/bench/measure.h"
 #include "cli/bench/report.h"
-#include "cli/commands/command.h"
 #include "cli/commands/shared/arguments.h"
+#include "cli/commands/shared/command_line.h"
 #include "cli/commit.h"
 #include "cli/doctor/kernels.h"
 #include "cli/environment.h"
@@ -193,68 +193,63 @@ void run(const BenchOptions& options) {
 }
 
 // Random weights make all tokens equally likely, which is the worst case for sampling.
-void add_sampling_options(CLI::App& command, Sampling& sampling) {
-  command.add_option("--temperature", sampling.temperature, "0: always the most likely token")
-      ->check(CLI::Range(0.0, 100.0))
-      ->capture_default_str();
-  command.add_option("--top-k", sampling.top_k, "from the K most likely; 0: from all")
-      ->check(CLI::Range(0, 1 << 20))
-      ->capture_default_str();
-  command.add_option("--top-p", sampling.top_p, "from the most likely that together have this probability")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
+void add_sampling_options(Command command, Sampling& sampling) {
+  command.option("--temperature", sampling.temperature, "0: always the most likely token")
+      .range(0.0, 100.0)
+      .shows_default();
+  command.option("--top-k", sampling.top_k, "from the K most likely; 0: from all")
+      .range(0, 1 << 20)
+      .shows_default();
+  command.option("--top-p", sampling.top_p, "from the most likely that together have this probability")
+      .range(0.0, 1.0)
+      .shows_default();
 }
 
 }  // namespace
 
-void bench(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("bench", "Measure how fast a model runs on this machine");
+void bench(CommandLine app) {
+  const Command command = app.command("bench", "Measure how fast a model runs on this machine");
   const auto options = std::make_shared<BenchOptions>();
   options->sampling.temperature = 0.0f;
-  CLI::Option* model = add_model_argument(*command, options->model);
+  const Option model = add_model_argument(command, options->model);
   std::vector<std::string_view> names;
   for (const Shape& shape : shapes()) names.push_back(shape.name);
-  CLI::Option* shape =
+  const Option shape =
       command
-          ->add_option("--shape", options->shape,
-                       fmt::format("a well-known model with random weights: {}", fmt::join(names, ", ")))
-          ->excludes(model);
-  command->add_option("--weights", options->weights,
-                      "with --shape: a weight format, or DENSE+EXPERTS (bf16+mxfp4)");
+          .option("--shape", options->shape,
+                  fmt::format("a well-known model with random weights: {}", fmt::join(names, ", ")))
+          .excludes(model);
+  command.option("--weights", options->weights,
+                 "with --shape: a weight format, or DENSE+EXPERTS (bf16+mxfp4)");
   const auto list = [&](const char* name, std::vector<int>& values, int min, const char* help) {
-    command->add_option(name, values, help)
-        ->delimiter(',')
-        ->check(CLI::Range(min, 1 << 20))
-        ->capture_default_str();
+    command.option(name, values, help).separated_by(',').range(min, 1 << 20).shows_default();
   };
   list("-p,--prompt", options->prompts, 0, "prompt lengths to time; 0 for none");
   list("-n,--generate", options->generate, 0, "numbers of tokens to generate; 0 for none");
   list("-d,--depth", options->depths, 0, "tokens already in the cache before generating");
   list("-b,--batch", options->batches, 1, "concurrent sequences");
   command
-      ->add_option("--router-skew", options->router_skew,
-                   "with --shape: standard deviation of router biases; at 2 a few experts take most tokens")
-      ->check(CLI::Range(0.0, 100.0))
-      ->needs(shape);
-  add_sampling_options(*command, options->sampling);
-  command->add_flag("--profile", options->profile,
-                    "generate one more token after each test, for `ncu --profile-from-start off`");
-  command->add_flag("--engine", options->engine,
-                    "measure generation through the engine too, one stream for each sequence of the batch");
-  command->add_option("-r,--repeat", options->repeat, "timed runs of each test")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  command->add_option("-o,--output", options->output, "md, json or csv")
-      ->check(CLI::IsMember({"md", "json", "csv"}))
-      ->capture_default_str();
-  command->add_option("--plot", options->plot,
-                      "also draw throughput over batch and decoding over depth into this SVG file");
-  command->add_flag(
+      .option("--router-skew", options->router_skew,
+              "with --shape: standard deviation of router biases; at 2 a few experts take most tokens")
+      .range(0.0, 100.0)
+      .needs(shape);
+  add_sampling_options(command, options->sampling);
+  command.flag("--profile", options->profile,
+               "generate one more token after each test, for `ncu --profile-from-start off`");
+  command.flag("--engine", options->engine,
+               "measure generation through the engine too, one stream for each sequence of the batch");
+  command.option("-r,--repeat", options->repeat, "timed runs of each test").range(1, 1000).shows_default();
+  command.option("-o,--output", options->output, "md, json or csv")
+      .one_of({"md", "json", "csv"})
+      .shows_default();
+  command.option("--plot", options->plot,
+                 "also draw throughput over batch and decoding over depth into this SVG file");
+  command.flag(
       "--verbose", options->verbose,
       "print on stderr how fast the model was read, which tensors were converted and which kernels run");
-  command->add_flag_callback("--json", [options] { options->output = "json"; }, "the same as -o json");
-  add_device_options(*command, options->device);
-  command->callback([options] {
+  command.flag("--json", [options] { options->output = "json"; }, "the same as -o json");
+  add_device_options(command, options->device);
+  command.run([options] {
     if (!options->weights.empty() && options->shape.empty()) {
       fail(ErrorKind::invalid_request, "--weights needs --shape: a model's files already have a format");
     }

@@ -11,8 +11,8 @@
 #include "chat/make_chat_format.h"
 #include "chat/template_format.h"
 #include "checkpoint/open_checkpoint.h"
-#include "cli/commands/command.h"
 #include "cli/commands/shared/arguments.h"
+#include "cli/commands/shared/command_line.h"
 #include "service/model_files.h"
 
 namespace inferno::command {
@@ -128,16 +128,16 @@ void run(const TemplateOptions& options) {
 
 }  // namespace
 
-void chat_template(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("template", "Print the text that a model gets for a conversation");
+void chat_template(CommandLine app) {
+  const Command command = app.command("template", "Print the text that a model gets for a conversation");
   const auto options = std::make_shared<TemplateOptions>();
-  add_model_argument(*command, options->model, "a .jinja file")->required();
-  command->add_option("--messages", options->messages, "JSON object with \"messages\" and other variables")
-      ->required();
-  command->add_option("--now", options->now, "Local time the template sees, e.g. 2025-08-05T14:30:00");
-  command->add_option("--bos", options->bos, "The bos_token the template sees");
-  command->add_option("--eos", options->eos, "The eos_token the template sees");
-  command->callback([options] { run(*options); });
+  add_model_argument(command, options->model, "a .jinja file").required();
+  command.option("--messages", options->messages, "JSON object with \"messages\" and other variables")
+      .required();
+  command.option("--now", options->now, "Local time the template sees, e.g. 2025-08-05T14:30:00");
+  command.option("--bos", options->bos, "The bos_token the template sees");
+  command.option("--eos", options->eos, "The eos_token the template sees");
+  command.run([options] { run(*options); });
 }
 
 }  // namespace inferno::command

@@ -14,8 +14,8 @@
 #include "base/utf8.h"
 #include "chat/json.h"
 #include "checkpoint/open_checkpoint.h"
-#include "cli/commands/command.h"
 #include "cli/commands/shared/arguments.h"
+#include "cli/commands/shared/command_line.h"
 #include "model/export/gguf_export.h"
 #include "service/gguf_keys.h"
 #include "tensor/quantize.h"
@@ -177,24 +177,23 @@ void run(const ConvertOptions& options) {
 
 }  // namespace
 
-void convert(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("convert", "Convert a Hugging Face model to a GGUF file");
+void convert(CommandLine app) {
+  const Command command = app.command("convert", "Convert a Hugging Face model to a GGUF file");
   const auto options = std::make_shared<ConvertOptions>();
-  add_model_argument(*command, options->model)->required();
-  command->add_option("-o,--output", options->output, "the GGUF file to write")->required();
-  command->add_option("--type", options->type, "type of matrices: f32, f16, bf16, q8_0, q4_0, q4_k or q6_k")
-      ->capture_default_str();
-  command->add_option("--experts", options->experts,
-                      "type of experts; if not given MXFP4 is kept and others get --type");
-  command->add_option("--name", options->name, "the model's name in the file; the directory's if not given");
-  command->add_flag("--no-vocabulary", options->no_vocabulary,
-                    "leave out the tokenizer and the chat template");
-  command->add_option("--threads", options->threads, "CPU threads; 0: one per usable core")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-  command->add_flag("--force", options->force, "replace the file if it exists");
-  command->add_flag("--json", options->json, "print JSON");
-  command->callback([options] { run(*options); });
+  add_model_argument(command, options->model).required();
+  command.option("-o,--output", options->output, "the GGUF file to write").required();
+  command.option("--type", options->type, "type of matrices: f32, f16, bf16, q8_0, q4_0, q4_k or q6_k")
+      .shows_default();
+  command.option("--experts", options->experts,
+                 "type of experts; if not given MXFP4 is kept and others get --type");
+  command.option("--name", options->name, "the model's name in the file; the directory's if not given");
+  command.flag("--no-vocabulary", options->no_vocabulary, "leave out the tokenizer and the chat template");
+  command.option("--threads", options->threads, "CPU threads; 0: one per usable core")
+      .range(0, 1024)
+      .shows_default();
+  command.flag("--force", options->force, "replace the file if it exists");
+  command.flag("--json", options->json, "print JSON");
+  command.run([options] { run(*options); });
 }
 
 }  // namespace inferno::command

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/commands/command.h"
 #include "cli/commands/shared/arguments.h"
+#include "cli/commands/shared/command_line.h"
 #include "cli/terminal/streams.h"
 #include "service/model_files.h"
 
@@ -33,13 +33,13 @@ void run(const Options& options) {
 
 }  // namespace
 
-void detokenize(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("detokenize", "Print the text of token ids");
+void detokenize(CommandLine app) {
+  const Command command = app.command("detokenize", "Print the text of token ids");
   const auto options = std::make_shared<Options>();
-  add_model_argument(*command, options->model, "a tokenizer.json")->required();
-  command->add_option("ids", options->ids, "Token ids; standard input when absent");
-  command->add_flag("--no-special", options->no_special, "Leave special tokens out");
-  command->callback([options] { run(*options); });
+  add_model_argument(command, options->model, "a tokenizer.json").required();
+  command.option("ids", options->ids, "Token ids; standard input when absent");
+  command.flag("--no-special", options->no_special, "Leave special tokens out");
+  command.run([options] { run(*options); });
 }
 
 }  // namespace inferno::command

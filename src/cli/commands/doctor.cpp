@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "backend/cuda/probe.h"
-#include "cli/commands/command.h"
 #include "cli/commands/shared/arguments.h"
+#include "cli/commands/shared/command_line.h"
 #include "cli/doctor/device_check.h"
 #include "cli/doctor/kernels.h"
 #include "cli/version.h"
@@ -68,21 +68,18 @@ void run(const Options& options) {
 
 }  // namespace
 
-void doctor(CLI::App& app) {
+void doctor(CommandLine app) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("doctor", "Check this machine: CPU, memory, GPUs, cache folder");
-  command->add_flag("--json", options->json, "Print the findings as JSON");
-  command->add_flag("--verbose", options->verbose, "Also list on stderr which kernels run for which weights");
-  command->add_flag("--self-test", options->self_test,
-                    "Run the built-in model and compare its tokens with the reference");
-  const std::map<std::string, doctor::Device> devices = {
-      {"auto", doctor::Device::any}, {"cpu", doctor::Device::cpu}, {"cuda", doctor::Device::cuda}};
-  command
-      ->add_option("--device", options->device,
-                   "Device that must work: with cuda, the lack of a usable GPU is an error (exit code 7)")
-      ->transform(CLI::CheckedTransformer(devices))
-      ->option_text("auto|cpu|cuda");
-  command->callback([options] { run(*options); });
+  const Command command = app.command("doctor", "Check this machine: CPU, memory, GPUs, cache folder");
+  command.flag("--json", options->json, "Print the findings as JSON");
+  command.flag("--verbose", options->verbose, "Also list on stderr which kernels run for which weights");
+  command.flag("--self-test", options->self_test,
+               "Run the built-in model and compare its tokens with the reference");
+  command.choice<doctor::Device>(
+      "--device", options->device,
+      {{"auto", doctor::Device::any}, {"cpu", doctor::Device::cpu}, {"cuda", doctor::Device::cuda}},
+      "Device that must work: with cuda, the lack of a usable GPU is an error (exit code 7)");
+  command.run([options] { run(*options); });
 }
 
 }  // namespace inferno::command

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "base/error.h"
-#include "cli/commands/command.h"
+#include "cli/commands/shared/command_line.h"
 #include "cli/download/run.h"
 #include "cli/environment.h"
 #include "cli/terminal/streams.h"
@@ -46,25 +46,22 @@ void run(const DownloadOptions& options) {
 
 }  // namespace
 
-void download(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("download", "Download a model from the hub, verified and resumable");
+void download(CommandLine app) {
+  const Command command = app.command("download", "Download a model from the hub, verified and resumable");
   const auto options = std::make_shared<DownloadOptions>();
-  command
-      ->add_option("MODEL", options->model, "org/name, org/name@REVISION, org/name:QUANT or a URL on the hub")
-      ->required();
-  command->add_option("--include", options->include, "only files that match this pattern; may be repeated")
-      ->allow_extra_args(false);
-  command->add_option("--exclude", options->exclude, "no files that match this pattern; may be repeated")
-      ->allow_extra_args(false);
-  command->add_option("--revision", options->revision, "branch, tag or commit; main if not given");
-  command->add_option("--local-dir", options->local_dir,
-                      "download plain files into this folder instead of the shared cache");
-  command->add_option("-j,--jobs", options->jobs, "concurrent connections")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
-  command->add_flag("--dry-run", options->dry_run, "only print what would be fetched");
-  command->add_flag("-y,--yes", options->yes, "do not ask for confirmation");
-  command->callback([options] { run(*options); });
+  command.option("MODEL", options->model, "org/name, org/name@REVISION, org/name:QUANT or a URL on the hub")
+      .required();
+  command.option("--include", options->include, "only files that match this pattern; may be repeated")
+      .single_value();
+  command.option("--exclude", options->exclude, "no files that match this pattern; may be repeated")
+      .single_value();
+  command.option("--revision", options->revision, "branch, tag or commit; main if not given");
+  command.option("--local-dir", options->local_dir,
+                 "download plain files into this folder instead of the shared cache");
+  command.option("-j,--jobs", options->jobs, "concurrent connections").range(1, 64).shows_default();
+  command.flag("--dry-run", options->dry_run, "only print what would be fetched");
+  command.flag("-y,--yes", options->yes, "do not ask for confirmation");
+  command.run([options] { run(*options); });
 }
 
 }  // namespace inferno::command

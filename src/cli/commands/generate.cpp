@@ -9,8 +9,8 @@
 #include "base/file.h"
 #include "base/signals.h"
 #include "base/utf8.h"
-#include "cli/commands/command.h"
 #include "cli/commands/shared/arguments.h"
+#include "cli/commands/shared/command_line.h"
 #include "cli/download/offer.h"
 #include "cli/environment.h"
 #include "cli/loading.h"
@@ -193,50 +193,45 @@ void run(GenerateOptions& options) {
   run_one(options, *model, *request);
 }
 
-void add_input_options(CLI::App& command, GenerateOptions& options) {
-  CLI::Option* argument = command.add_option("PROMPT", options.argument, "the text to continue; - for stdin");
-  CLI::Option* prompt = command.add_option("-p,--prompt", options.prompt, "the same, as an option");
-  command.add_option("-f,--file", options.file, "the same, from a file");
-  command.add_option("-m,--model", options.model, std::string(model_help))
-      ->check([](const std::string& name) {
-        return name.empty() ? "expected a model, found an empty name" : "";
-      });
-  command.add_flag("-y,--yes", options.yes, "download a missing model without asking");
-  command.add_flag("--chat", options.chat, "the prompt is a message, put into the model's chat template");
-  command.add_option("--system", options.system, "the system prompt; implies --chat");
-  command
-      .add_option("--reasoning-effort", options.request.reasoning_effort, "with --chat: low, medium or high")
-      ->check(effort_problem);
-  add_switch(command, "--think,!--no-think", options.request.think,
-             "with --chat: reason before answering, or not");
-  command.add_flag("--parse-special", options.request.parse_special,
-                   "control tokens spelled in the prompt are control tokens, not text");
-  command.parse_complete_callback([&options, argument, prompt] {
-    options.has_argument = argument->count() > 0;
-    options.has_prompt = prompt->count() > 0;
+void add_input_options(Command command, GenerateOptions& options) {
+  const Option argument = command.option("PROMPT", options.argument, "the text to continue; - for stdin");
+  const Option prompt = command.option("-p,--prompt", options.prompt, "the same, as an option");
+  command.option("-f,--file", options.file, "the same, from a file");
+  command.option("-m,--model", options.model, std::string(model_help)).check([](const std::string& name) {
+    return name.empty() ? "expected a model, found an empty name" : "";
+  });
+  command.flag("-y,--yes", options.yes, "download a missing model without asking");
+  command.flag("--chat", options.chat, "the prompt is a message, put into the model's chat template");
+  command.option("--system", options.system, "the system prompt; implies --chat");
+  command.option("--reasoning-effort", options.request.reasoning_effort, "with --chat: low, medium or high")
+      .check(effort_problem);
+  command.flag("--think,!--no-think", options.request.think, "with --chat: reason before answering, or not");
+  command.flag("--parse-special", options.request.parse_special,
+               "control tokens spelled in the prompt are control tokens, not text");
+  command.after_parsing([&options, argument, prompt] {
+    options.has_argument = argument.was_given();
+    options.has_prompt = prompt.was_given();
   });
 }
 
 }  // namespace
 
-void generate(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("generate", "Write text from a prompt, or answer a file of requests");
+void generate(CommandLine app) {
+  const Command command = app.command("generate", "Write text from a prompt, or answer a file of requests");
   const auto options = std::make_shared<GenerateOptions>();
-  add_input_options(*command, *options);
-  CLI::Option* stream = add_switch(*command, "--stream,!--no-stream", options->stream,
-                                   "show text as it is generated; the default on a terminal");
-  command
-      ->add_flag("--json", options->json, "the result as JSON, with counts, timings, seed and finish reason")
-      ->excludes(stream);
-  command->add_option("--batch", options->batch, "a file of requests, one JSON object per line; - for stdin");
-  command->add_option("--parallel", options->parallel, "with --batch: concurrent requests")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  command->add_option("-o,--output", options->output, "write the result to this file instead of stdout");
-  add_sampling_options(*command, options->request.settings);
-  add_load_options(*command, options->load);
-  command->callback([options] { run(*options); });
+  add_input_options(command, *options);
+  const Option stream = command.flag("--stream,!--no-stream", options->stream,
+                                     "show text as it is generated; the default on a terminal");
+  command.flag("--json", options->json, "the result as JSON, with counts, timings, seed and finish reason")
+      .excludes(stream);
+  command.option("--batch", options->batch, "a file of requests, one JSON object per line; - for stdin");
+  command.option("--parallel", options->parallel, "with --batch: concurrent requests")
+      .range(1, 1024)
+      .shows_default();
+  command.option("-o,--output", options->output, "write the result to this file instead of stdout");
+  add_sampling_options(command, options->request.settings);
+  add_load_options(command, options->load);
+  command.run([options] { run(*options); });
 }
 
 }  // namespace inferno::command

@@ -9,8 +9,8 @@
 #include "base/utf8.h"
 #include "chat/json.h"
 #include "checkpoint/open_checkpoint.h"
-#include "cli/commands/command.h"
 #include "cli/commands/shared/arguments.h"
+#include "cli/commands/shared/command_line.h"
 #include "cli/commands/shared/describe_spec.h"
 #include "model/footprint.h"
 #include "model/tensor_plan.h"
@@ -135,13 +135,13 @@ void run(const InspectOptions& options) {
 
 }  // namespace
 
-void inspect(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("inspect", "Show the architecture and tensors of a model and the memory it needs");
+void inspect(CommandLine app) {
+  const Command command =
+      app.command("inspect", "Show the architecture and tensors of a model and the memory it needs");
   const auto options = std::make_shared<InspectOptions>();
-  add_model_argument(*command, options->model)->required();
-  command->add_flag("--json", options->json, "print JSON");
-  command->callback([options] { run(*options); });
+  add_model_argument(command, options->model).required();
+  command.flag("--json", options->json, "print JSON");
+  command.run([options] { run(*options); });
 }
 
 }  // namespace inferno::command

@@ -7,7 +7,7 @@
 #include "base/sizes.h"
 #include "base/utf8.h"
 #include "chat/json.h"
-#include "cli/commands/command.h"
+#include "cli/commands/shared/command_line.h"
 #include "cli/environment.h"
 #include "cli/terminal/text_table.h"
 
@@ -69,11 +69,11 @@ void run(bool json) {
 
 }  // namespace
 
-void list(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("list", "List the models on this machine");
+void list(CommandLine app) {
+  const Command command = app.command("list", "List the models on this machine");
   const auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "print JSON");
-  command->callback([json] { run(*json); });
+  command.flag("--json", *json, "print JSON");
+  command.run([json] { run(*json); });
 }
 
 }  // namespace inferno::command

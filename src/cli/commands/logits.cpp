@@ -7,8 +7,8 @@
 #include "base/file.h"
 #include "checkpoint/open_checkpoint.h"
 #include "checkpoint/safetensors/writer.h"
-#include "cli/commands/command.h"
 #include "cli/commands/shared/arguments.h"
+#include "cli/commands/shared/command_line.h"
 #include "model/load.h"
 #include "model/runner.h"
 
@@ -130,33 +130,30 @@ void run(const LogitsOptions& options) {
 
 }  // namespace
 
-void logits(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("logits", "Compute the logits of given tokens and write them to a file");
+void logits(CommandLine app) {
+  const Command command =
+      app.command("logits", "Compute the logits of given tokens and write them to a file");
   const auto options = std::make_shared<LogitsOptions>();
-  add_model_argument(*command, options->model)->required();
-  CLI::Option* tokens = command->add_option("--tokens", options->tokens, "token ids: 1,2,3");
-  CLI::Option* file =
-      command->add_option("--tokens-file", options->tokens_file, "a file of token ids")->excludes(tokens);
-  CLI::Option* last =
-      command->add_option("--last", options->last, "only the last N tokens; all tokens if not given")
-          ->check(CLI::Range(1, 1 << 24));
-  CLI::Option* at = command->add_option("--at", options->at, "only these positions, from 0: 1,127,4096")
-                        ->delimiter(',')
-                        ->excludes(last);
+  add_model_argument(command, options->model).required();
+  const Option tokens = command.option("--tokens", options->tokens, "token ids: 1,2,3");
+  const Option file =
+      command.option("--tokens-file", options->tokens_file, "a file of token ids").excludes(tokens);
+  const Option last =
+      command.option("--last", options->last, "only the last N tokens; all tokens if not given")
+          .range(1, 1 << 24);
+  const Option at = command.option("--at", options->at, "only these positions, from 0: 1,127,4096")
+                        .separated_by(',')
+                        .excludes(last);
   command
-      ->add_flag(
-          "--lines", options->lines,
-          "each line of the file is a sequence; their last tokens share a step, whose logits are written")
-      ->needs(file)
-      ->excludes(last)
-      ->excludes(at);
-  command
-      ->add_option("-o,--output", options->output,
-                   "a safetensors file: tensor \"logits\", F32 [N, vocabulary]")
-      ->required();
-  add_device_options(*command, options->device);
-  command->callback([options] {
+      .flag("--lines", options->lines,
+            "each line of the file is a sequence; their last tokens share a step, whose logits are written")
+      .needs(file)
+      .excludes(last)
+      .excludes(at);
+  command.option("-o,--output", options->output, "a safetensors file: tensor \"logits\", F32 [N, vocabulary]")
+      .required();
+  add_device_options(command, options->device);
+  command.run([options] {
     if (options->tokens.empty() && options->tokens_file.empty()) {
       fail(ErrorKind::invalid_request, "no tokens given",
            {.why = {}, .next = "add --tokens 1,2,3 or --tokens-file FILE"});

@@ -10,8 +10,8 @@
 #include "base/file.h"
 #include "chat/json.h"
 #include "checkpoint/open_checkpoint.h"
-#include "cli/commands/command.h"
 #include "cli/commands/shared/arguments.h"
+#include "cli/commands/shared/command_line.h"
 #include "model/load.h"
 #include "model/runner.h"
 #include "service/model_files.h"
@@ -112,21 +112,19 @@ void run(const PerplexityOptions& options) {
 
 }  // namespace
 
-void perplexity(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("perplexity", "Measure how well a model predicts a text");
+void perplexity(CommandLine app) {
+  const Command command = app.command("perplexity", "Measure how well a model predicts a text");
   const auto options = std::make_shared<PerplexityOptions>();
-  add_model_argument(*command, options->model)->required();
-  command->add_option("FILE", options->file, "a text file, UTF-8")->required();
+  add_model_argument(command, options->model).required();
+  command.option("FILE", options->file, "a text file, UTF-8").required();
   command
-      ->add_option("--window", options->window,
-                   "tokens of each independent window; all but the first are scored")
-      ->check(CLI::Range(2, 1 << 20))
-      ->capture_default_str();
-  command->add_option("--tokens", options->tokens, "only the first N tokens of the text")
-      ->check(CLI::Range(2, 1 << 30));
-  command->add_flag("--json", options->json, "print JSON");
-  add_device_options(*command, options->device);
-  command->callback([options] { run(*options); });
+      .option("--window", options->window, "tokens of each independent window; all but the first are scored")
+      .range(2, 1 << 20)
+      .shows_default();
+  command.option("--tokens", options->tokens, "only the first N tokens of the text").range(2, 1 << 30);
+  command.flag("--json", options->json, "print JSON");
+  add_device_options(command, options->device);
+  command.run([options] { run(*options); });
 }
 
 }  // namespace inferno::command

@@ -11,8 +11,8 @@
 #include "catalogue/remote_headers.h"
 #include "chat/json.h"
 #include "checkpoint/open_checkpoint.h"
-#include "cli/commands/command.h"
 #include "cli/commands/shared/arguments.h"
+#include "cli/commands/shared/command_line.h"
 #include "cli/download/interruptible.h"
 #include "cli/environment.h"
 #include "engine/engine_options.h"
@@ -213,20 +213,18 @@ void run(const PlanOptions& options) {
 
 }  // namespace
 
-void plan(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
+void plan(CommandLine app) {
+  const Command command = app.command(
       "plan", "Show whether and how fast a model would run on this machine, before downloading it");
   const auto options = std::make_shared<PlanOptions>();
-  command->add_option("MODEL", options->model, std::string(model_help))->required();
-  command->add_option("-c,--context", options->context, "tokens of prompt and answer; 0: the model's maximum")
-      ->check(CLI::Range(0, 1 << 30))
-      ->capture_default_str();
-  command->add_option("-b,--batch", options->batch, "concurrent sequences")
-      ->check(CLI::Range(1, 512))
-      ->capture_default_str();
-  add_device_options(*command, options->device);
-  command->add_flag("--json", options->json, "print JSON");
-  command->callback([options] { run(*options); });
+  command.option("MODEL", options->model, std::string(model_help)).required();
+  command.option("-c,--context", options->context, "tokens of prompt and answer; 0: the model's maximum")
+      .range(0, 1 << 30)
+      .shows_default();
+  command.option("-b,--batch", options->batch, "concurrent sequences").range(1, 512).shows_default();
+  add_device_options(command, options->device);
+  command.flag("--json", options->json, "print JSON");
+  command.run([options] { run(*options); });
 }
 
 }  // namespace inferno::command

@@ -1,8 +1,8 @@
 // `inferno play`: a conversation in the terminal.
 #include <unistd.h>
 
-#include "cli/commands/command.h"
 #include "cli/commands/shared/arguments.h"
+#include "cli/commands/shared/command_line.h"
 #include "cli/download/offer.h"
 #include "cli/environment.h"
 #include "cli/play/session.h"
@@ -34,22 +34,21 @@ void run(Options& options) {
 
 }  // namespace
 
-void play(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("play", "Talk with a model in the terminal");
+void play(CommandLine app) {
+  const Command command = app.command("play", "Talk with a model in the terminal");
   const auto options = std::make_shared<Options>();
   TextRequest& request = options->play.request;
-  command->add_option("MODEL,-m,--model", options->model, std::string(model_help));
-  command->add_flag("-y,--yes", options->yes, "download a missing model without asking");
-  command->add_option("--system", options->play.system, "the system prompt");
-  command->add_option("--reasoning-effort", request.reasoning_effort, "low, medium or high")
-      ->check(effort_problem);
-  add_switch(*command, "--think,!--no-think", request.think, "reason before answering, or not");
-  add_switch(*command, "--show-reasoning,!--hide-reasoning", options->play.shows_reasoning,
-             "show the model's reasoning; the default on a terminal");
-  command->add_flag("!--no-stats", options->play.shows_stats, "no line of statistics after each answer");
-  add_sampling_options(*command, request.settings);
-  add_load_options(*command, options->play.load);
-  command->callback([options] { run(*options); });
+  command.option("MODEL,-m,--model", options->model, std::string(model_help));
+  command.flag("-y,--yes", options->yes, "download a missing model without asking");
+  command.option("--system", options->play.system, "the system prompt");
+  command.option("--reasoning-effort", request.reasoning_effort, "low, medium or high").check(effort_problem);
+  command.flag("--think,!--no-think", request.think, "reason before answering, or not");
+  command.flag("--show-reasoning,!--hide-reasoning", options->play.shows_reasoning,
+               "show the model's reasoning; the default on a terminal");
+  command.flag("!--no-stats", options->play.shows_stats, "no line of statistics after each answer");
+  add_sampling_options(command, request.settings);
+  add_load_options(command, options->play.load);
+  command.run([options] { run(*options); });
 }
 
 }  // namespace inferno::command

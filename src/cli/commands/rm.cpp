@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/sizes.h"
 #include "base/utf8.h"
-#include "cli/commands/command.h"
+#include "cli/commands/shared/command_line.h"
 #include "cli/environment.h"
 #include "cli/terminal/report_error.h"
 #include "cli/terminal/streams.h"
@@ -45,16 +45,16 @@ void run(const RmOptions& options) {
 
 }  // namespace
 
-void rm(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("rm", "Remove a model from the hub cache");
+void rm(CommandLine app) {
+  const Command command = app.command("rm", "Remove a model from the hub cache");
   const auto options = std::make_shared<RmOptions>();
   command
-      ->add_option("MODEL", options->model,
-                   "org/name for the whole model, org/name@REVISION for one snapshot, org/name:QUANT for one "
-                   "GGUF model")
-      ->required();
-  command->add_flag("-y,--yes", options->yes, "do not ask for confirmation");
-  command->callback([options] { run(*options); });
+      .option("MODEL", options->model,
+              "org/name for the whole model, org/name@REVISION for one snapshot, org/name:QUANT for one "
+              "GGUF model")
+      .required();
+  command.flag("-y,--yes", options->yes, "do not ask for confirmation");
+  command.run([options] { run(*options); });
 }
 
 }  // namespace inferno::command

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "cli/commands/command.h"
+#include "cli/commands/shared/command_line.h"
 #include "cli/download/interruptible.h"
 #include "cli/download/search_results.h"
 #include "cli/environment.h"
@@ -54,27 +54,22 @@ void run(const SearchOptions& options) {
 
 }  // namespace
 
-void search(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("search", "Search the hub for models, and see which fit this machine");
+void search(CommandLine app) {
+  const Command command = app.command("search", "Search the hub for models, and see which fit this machine");
   const auto options = std::make_shared<SearchOptions>();
-  command->add_option("QUERY", options->query, "words of the model's name")->required();
-  command->add_option("--author", options->author, "only models of this organization or user");
-  command->add_option("--format", options->format, "only models in this format")
-      ->check(CLI::IsMember({"gguf", "safetensors"}));
-  const std::map<std::string, hub::Sort> sorts = {{"downloads", hub::Sort::downloads},
-                                                  {"likes", hub::Sort::likes},
-                                                  {"trending", hub::Sort::trending},
-                                                  {"updated", hub::Sort::updated}};
-  command->add_option("--sort", options->sort, "the order of results; downloads if not given")
-      ->transform(CLI::CheckedTransformer(sorts))
-      ->option_text("downloads|likes|trending|updated");
-  command->add_option("--limit", options->limit, "maximum number of models")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  command->add_flag("--fits", options->fits, "only models that fit this machine");
-  command->add_flag("--json", options->json, "print JSON");
-  command->callback([options] { run(*options); });
+  command.option("QUERY", options->query, "words of the model's name").required();
+  command.option("--author", options->author, "only models of this organization or user");
+  command.option("--format", options->format, "only models in this format").one_of({"gguf", "safetensors"});
+  command.choice<hub::Sort>("--sort", options->sort,
+                            {{"downloads", hub::Sort::downloads},
+                             {"likes", hub::Sort::likes},
+                             {"trending", hub::Sort::trending},
+                             {"updated", hub::Sort::updated}},
+                            "the order of results; downloads if not given");
+  command.option("--limit", options->limit, "maximum number of models").range(1, 1000).shows_default();
+  command.flag("--fits", options->fits, "only models that fit this machine");
+  command.flag("--json", options->json, "print JSON");
+  command.run([options] { run(*options); });
 }
 
 }  // namespace inferno::command

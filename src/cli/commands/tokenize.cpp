@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "cli/commands/command.h"
 #include "cli/commands/shared/arguments.h"
+#include "cli/commands/shared/command_line.h"
 #include "cli/terminal/streams.h"
 #include "service/model_files.h"
 
@@ -37,17 +37,17 @@ void run(const Options& options) {
 
 }  // namespace
 
-void tokenize(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("tokenize", "Print the token ids of a text (--text, or standard input)");
+void tokenize(CommandLine app) {
+  const Command command =
+      app.command("tokenize", "Print the token ids of a text (--text, or standard input)");
   const auto options = std::make_shared<Options>();
-  add_model_argument(*command, options->model, "a tokenizer.json")->required();
-  CLI::Option* text = command->add_option("--text", options->text, "The text; standard input when absent");
-  command->add_flag("--no-special", options->no_special, "Add no begin and end tokens");
-  command->add_flag("--plain", options->plain, "Treat control tokens in the text as ordinary characters");
-  command->add_flag("--json", options->json, "Print {\"ids\":[...]}");
-  command->callback([options, text] {
-    options->has_text = text->count() > 0;
+  add_model_argument(command, options->model, "a tokenizer.json").required();
+  const Option text = command.option("--text", options->text, "The text; standard input when absent");
+  command.flag("--no-special", options->no_special, "Add no begin and end tokens");
+  command.flag("--plain", options->plain, "Treat control tokens in the text as ordinary characters");
+  command.flag("--json", options->json, "Print {\"ids\":[...]}");
+  command.run([options, text] {
+    options->has_text = text.was_given();
     run(*options);
   });
 }

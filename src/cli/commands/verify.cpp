@@ -10,7 +10,7 @@
 #include "base/signals.h"
 #include "base/sizes.h"
 #include "base/utf8.h"
-#include "cli/commands/command.h"
+#include "cli/commands/shared/command_line.h"
 #include "cli/environment.h"
 #include "cli/terminal/report_error.h"
 #include "cli/terminal/screen.h"
@@ -172,11 +172,11 @@ void run(const std::string& model) {
 
 }  // namespace
 
-void verify(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("verify", "Verify the checksums of a model, or of all models");
+void verify(CommandLine app) {
+  const Command command = app.command("verify", "Verify the checksums of a model, or of all models");
   const auto model = std::make_shared<std::string>();
-  command->add_option("MODEL", *model, "a model in the hub cache or of Ollama; all of them if not given");
-  command->callback([model] { run(*model); });
+  command.option("MODEL", *model, "a model in the hub cache or of Ollama; all of them if not given");
+  command.run([model] { run(*model); });
 }
 
 }  // namespace inferno::command

@@ -32,9 +32,9 @@ std::string flags_of(const SettingName& name) {
 
 }  // namespace
 
-CLI::Option* add_model_argument(CLI::App& command, ResolvedModel& model, const std::string& also) {
+Option add_model_argument(Command command, ResolvedModel& model, const std::string& also) {
   const std::string help = (also.empty() ? "" : also + ", ") + std::string(model_help);
-  return command.add_option_function<std::string>(
+  return command.option(
       "MODEL",
       [&model](const std::string& name) {
         model = Catalogue(catalogue_settings(Environment::of_process())).resolve(name);
@@ -42,13 +42,13 @@ CLI::Option* add_model_argument(CLI::App& command, ResolvedModel& model, const s
       help);
 }
 
-void add_device_options(CLI::App& command, DeviceOptions& options) {
-  command.add_option("--device", options.device, "auto, cpu, cuda or cuda:N")->capture_default_str();
+void add_device_options(Command command, DeviceOptions& options) {
+  command.option("--device", options.device, "auto, cpu, cuda or cuda:N").shows_default();
   command
-      .add_option("--threads", options.threads,
-                  "CPU threads, or with a GPU the threads that read weights; 0: one per usable core")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
+      .option("--threads", options.threads,
+              "CPU threads, or with a GPU the threads that read weights; 0: one per usable core")
+      .range(0, 1024)
+      .shows_default();
 }
 
 std::unique_ptr<Backend> make_backend(const DeviceOptions& options) {
@@ -57,41 +57,36 @@ std::unique_ptr<Backend> make_backend(const DeviceOptions& options) {
   return backend;
 }
 
-void add_load_options(CLI::App& command, LoadOptions& options) {
+void add_load_options(Command command, LoadOptions& options) {
   add_device_options(command, options.model.device);
   command
-      .add_option("-c,--context,--ctx-size", options.model.context,
-                  "tokens of prompt and answer; 0: the model's maximum")
-      ->check(CLI::Range(0, 1 << 30))
-      ->capture_default_str();
-  command.add_flag("--verbose", options.verbose,
-                   "print on stderr how fast the model was read and which tensors were converted");
-  command.add_flag("--deterministic", options.model.deterministic,
-                   "an answer does not depend on other requests; the seed is 0 unless given");
+      .option("-c,--context,--ctx-size", options.model.context,
+              "tokens of prompt and answer; 0: the model's maximum")
+      .range(0, 1 << 30)
+      .shows_default();
+  command.flag("--verbose", options.verbose,
+               "print on stderr how fast the model was read and which tensors were converted");
+  command.flag("--deterministic", options.model.deterministic,
+               "an answer does not depend on other requests; the seed is 0 unless given");
 }
 
-void add_sampling_options(CLI::App& command, SamplingSettings& settings) {
+void add_sampling_options(Command command, SamplingSettings& settings) {
   for (const SettingName& name : sampling_setting_names()) {
     const std::string key(name.name), flags = flags_of(name), help(name.help);
     if (key == "ignore_eos") {
-      command.add_flag_callback(flags, [&settings] { settings.ignore_eos = true; }, help)->group("Sampling");
+      command.flag(flags, [&settings] { settings.ignore_eos = true; }, help).group("Sampling");
       continue;
     }
     command
-        .add_option_function<std::vector<std::string>>(
+        .option(
             flags,
             [&settings, key](const std::vector<std::string>& values) {
               for (const std::string& value : values) set_sampling_text(settings, key, value);
             },
             help)
-        ->allow_extra_args(false)
-        ->group("Sampling");
+        .single_value()
+        .group("Sampling");
   }
-}
-
-CLI::Option* add_switch(CLI::App& command, const std::string& names, std::optional<bool>& value,
-                        const std::string& help) {
-  return command.add_flag_function(names, [&value](std::int64_t count) { value = count > 0; }, help);
 }
 
 std::vector<TokenId> parse_tokens(std::string_view text, const std::string& origin) {

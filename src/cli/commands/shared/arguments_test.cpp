@@ -9,11 +9,8 @@ namespace inferno {
 namespace {
 
 SamplingSettings from_flags(const std::vector<std::string>& arguments) {
-  CLI::App app;
   SamplingSettings settings;
-  add_sampling_options(app, settings);
-  std::vector<std::string> backwards(arguments.rbegin(), arguments.rend());
-  app.parse(backwards);
+  parse_options([&](Command command) { add_sampling_options(command, settings); }, arguments);
   return settings;
 }
 
