@@ -53,7 +53,7 @@ std::string take_all(std::string& held, Replacement replacement);
 
 // C0 and C1 control characters and the line and paragraph separators.
 bool is_control(char32_t code);
-// Marks that change the direction of writing and so can make a text look like another one.
+// Bidirectional control characters, which can make a text look like a different one.
 bool changes_direction(char32_t code);
 
 }  // namespace inferno::utf8
@@ -61,7 +61,7 @@ bool changes_direction(char32_t code);
 namespace inferno {
 
 // Untrusted text for a terminal: everything that could control it is written as \xNN, i.e. control characters
-// except newline and tab, marks that change the direction of writing, and bytes that are not UTF-8.
+// except newline and tab, bidirectional control characters, and bytes that are not UTF-8.
 std::string printable(std::string_view text);
 
 // Untrusted text for an error message: in double quotes, on one line, escaped, cut after about `max_bytes`.

@@ -236,7 +236,7 @@ struct Refusal {
   }
 
   std::string token_origin() const {
-    if (!settings.token.empty()) return fmt::format("the token of {} was sent", settings.token_source);
+    if (!settings.token.empty()) return fmt::format("the token from {} was sent", settings.token_source);
     if (settings.token_file.empty()) return "no token was sent (HF_TOKEN is not set)";
     return fmt::format("no token was sent (none in HF_TOKEN or {})", settings.token_file.string());
   }
@@ -268,7 +268,7 @@ struct Refusal {
 [[noreturn]] void fail_bad_token(const Refusal& refusal) {
   fail(ErrorKind::network, fmt::format("{}: invalid token {}", refusal.subject.id, refusal.facts()),
        {.why = fmt::format("{}; {}", refusal.token_origin(), refusal.quoted()),
-        .next = fmt::format("make a new one at {}/settings/tokens, or remove it: public models need none",
+        .next = fmt::format("create a new one at {}/settings/tokens, or remove it: public models need none",
                             refusal.settings.endpoint)});
 }
 

@@ -123,14 +123,14 @@ TEST(HubClient, SaysWhereToAcceptALicence) {
   const Refused error = refused(answer(403, "", "X-Error-Code: GatedRepo\r\n"), "hf_mine");
   EXPECT_EQ(error.kind, ErrorKind::network);
   EXPECT_THAT(error.next, HasSubstr("/org/name"));
-  EXPECT_THAT(error.why, HasSubstr("the token of HF_TOKEN"));
+  EXPECT_THAT(error.why, HasSubstr("the token from HF_TOKEN"));
   EXPECT_THAT(error.what + error.why + error.next, Not(HasSubstr("hf_mine")));
 }
 
 TEST(HubClient, SaysWhereABadTokenCameFrom) {
   const Refused error =
       refused(answer(401, "", "X-Error-Message: Invalid credentials in Authorization header\r\n"), "hf_mine");
-  EXPECT_THAT(error.why, HasSubstr("the token of HF_TOKEN"));
+  EXPECT_THAT(error.why, HasSubstr("the token from HF_TOKEN"));
   EXPECT_THAT(error.next, HasSubstr("/settings/tokens"));
 }
 

@@ -280,9 +280,9 @@ void apply_requested_wait(const Response& response, RateGate& gate) {
   if (*wait > max_wait) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(*wait).count();
     fail(ErrorKind::network,
-         fmt::format("{}: the server asks for a wait of {} seconds (status {})", host, seconds,
+         fmt::format("{}: the server asked Inferno to wait {} seconds (status {})", host, seconds,
                      response.status),
-         {.why = "Inferno waits for at most five minutes",
+         {.why = "Inferno waits at most five minutes",
           .next = response.status == 429
                       ? "try again later; with a token the limits are higher: export HF_TOKEN=..."
                       : "try again later"});

@@ -204,7 +204,7 @@ void select_by_rules(const Listing& listing, const SelectionRules& rules, FileSe
       {.why = foreign == listing.files.end()
                   ? fmt::format("none of its {} files is .safetensors or .gguf", listing.files.size())
                   : fmt::format("it has {}; only .safetensors and .gguf are supported", quote(foreign->path)),
-       .next = "look for another version of it: inferno search NAME --format safetensors"});
+       .next = "look for another version: inferno search NAME --format safetensors"});
 }
 
 void select_path(const Listing& listing, const std::string& path, FileSelection& selection) {

@@ -94,7 +94,7 @@ std::string bad_revision(std::string_view revision) {
   if (revision.find("..") != std::string_view::npos || revision.find("@{") != std::string_view::npos ||
       revision.find("/.") != std::string_view::npos || revision.starts_with('.') || revision.ends_with('.') ||
       revision.starts_with('-') || lower_case(revision).ends_with(".lock")) {
-    return "git does not allow this revision";
+    return "the revision is not a valid git reference";
   }
   return "";
 }
@@ -110,7 +110,7 @@ std::string bad_quant(std::string_view quant) {
 }
 
 ModelName checked(ModelName name, std::string_view text) {
-  std::string reason = bad_part(name.name, "name of the model");
+  std::string reason = bad_part(name.name, "model name");
   if (reason.empty() && !name.organisation.empty()) reason = bad_part(name.organisation, "organisation");
   if (reason.empty() && !name.revision.empty()) reason = bad_revision(name.revision);
   if (reason.empty() && !name.quant.empty()) reason = bad_quant(name.quant);
@@ -186,7 +186,7 @@ ModelName parse_id(std::string_view rest, std::string_view text) {
   const std::size_t slash = rest.find('/');
   if (slash != std::string_view::npos) {
     name.organisation = rest.substr(0, slash);
-    if (name.organisation.empty()) refuse(text, "the organisation is empty");
+    if (name.organisation.empty()) refuse(text, "the organization is empty");
     rest.remove_prefix(slash + 1);
   }
   name.name = rest;
@@ -202,7 +202,7 @@ ModelName parse_scheme(std::string_view rest, std::string_view text) {
   }
   ModelName name;
   name.organisation = take_part(rest);
-  if (name.organisation.empty()) refuse(text, "the organisation is empty");
+  if (name.organisation.empty()) refuse(text, "the organization is empty");
   // A revision may contain slashes, so it is removed before the name.
   const std::size_t at = rest.find('@'), slash = rest.find('/');
   if (at != std::string_view::npos && at < slash) {

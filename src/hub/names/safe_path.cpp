@@ -24,7 +24,7 @@ std::string bad_character(std::string_view name) {
     const auto [code, length] = utf8::decode(name, at);
     if (length == 0) return "it is not UTF-8";
     if (utf8::is_control(code)) return "it contains a control character";
-    if (utf8::changes_direction(code)) return "it contains a mark that changes the direction of writing";
+    if (utf8::changes_direction(code)) return "it contains a bidirectional control character";
     if (code == U'\\') return "it contains a backslash";
     at += static_cast<std::size_t>(length);
   }
@@ -45,15 +45,15 @@ std::string unsafe_reason(std::string_view name) {
   if (name.size() > max_name_bytes) return fmt::format("it is {} bytes long", name.size());
   if (name.front() == '/') return "it is an absolute path";
   if (name.size() > 1 && name[1] == ':' && std::isalpha(static_cast<unsigned char>(name[0])) != 0) {
-    return "it names a drive";
+    return "it starts with a drive letter";
   }
   if (std::string bad = bad_character(name); !bad.empty()) return bad;
   for (std::size_t begin = 0; begin <= name.size();) {
     const std::size_t end = std::min(name.find('/', begin), name.size());
     const std::string_view part = name.substr(begin, end - begin);
-    if (part.empty()) return "a part of it is empty";
-    if (part == "." || part == "..") return fmt::format("a part of it is \"{}\"", part);
-    if (part.size() > max_part_bytes) return fmt::format("a part of it is {} bytes long", part.size());
+    if (part.empty()) return "it has an empty path component";
+    if (part == "." || part == "..") return fmt::format("it has a path component \"{}\"", part);
+    if (part.size() > max_part_bytes) return fmt::format("it has a path component of {} bytes", part.size());
     begin = end + 1;
   }
   return "";

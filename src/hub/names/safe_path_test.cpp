@@ -28,13 +28,13 @@ TEST(SafePath, AcceptsNamesOfRealModels) {
 TEST(SafePath, SaysWhyANameIsRefused) {
   EXPECT_EQ(unsafe_reason(""), "it is empty");
   EXPECT_EQ(unsafe_reason("/etc/passwd"), "it is an absolute path");
-  EXPECT_EQ(unsafe_reason("a/../../b"), "a part of it is \"..\"");
-  EXPECT_EQ(unsafe_reason("C:/x"), "it names a drive");
+  EXPECT_EQ(unsafe_reason("a/../../b"), "it has a path component \"..\"");
+  EXPECT_EQ(unsafe_reason("C:/x"), "it starts with a drive letter");
   EXPECT_EQ(unsafe_reason("a\0b"s), "it contains a control character");
   EXPECT_EQ(unsafe_reason("a\xff"), "it is not UTF-8");
   EXPECT_EQ(unsafe_reason("a\xc0\xaf"), "it is not UTF-8");  // an overlong '/'
-  EXPECT_EQ(unsafe_reason("x\u202egpj.exe"), "it contains a mark that changes the direction of writing");
-  EXPECT_EQ(unsafe_reason(std::string(300, 'a')), "a part of it is 300 bytes long");
+  EXPECT_EQ(unsafe_reason("x\u202egpj.exe"), "it contains a bidirectional control character");
+  EXPECT_EQ(unsafe_reason(std::string(300, 'a')), "it has a path component of 300 bytes");
   EXPECT_THROW(safe_path("../x"), Error);
 }
 
