@@ -142,7 +142,7 @@ class Interrupting(Scene):
         terminal.wait_for(r"never mind\^C\n>>> $")
         self.assertNotIn("to leave", terminal.screen.text())
         terminal.send("\x03")
-        terminal.wait_for(r"to leave, type /exit or press Ctrl-D\n>>> $")
+        terminal.wait_for(r"to exit, type /exit or press Ctrl-D\n>>> $")
         terminal.send("/exit\r")
         self.assertEqual(terminal.ended(), 0)
 

@@ -147,7 +147,7 @@ class Rm(Models):
         refused = self.run_it("rm", f"org/model@{self.old}", code=2)
         self.assertIn(f"inferno rm org/model@{self.old} --yes", refused.err)
         removed = self.run_it("rm", f"org/model@{self.old[:8]}", "--yes")
-        self.assertRegex(removed.out, r"removed org/model@\w{12} .*used by other models and kept.*freed \d+ B")
+        self.assertRegex(removed.out, r"removed org/model@\w{12} .*shared with other models are kept.*freed \d+ B")
         self.assertTrue(weights.exists())
         self.assert_loads()
         self.run_it("rm", "org/model", "--yes")

@@ -187,7 +187,7 @@ bool decodes(const Measurement& row) {
 
 // Prompts run tens of times faster than decoding, so each needs its own axis.
 Panel over_batch(const BenchReport& report, bool prompts) {
-  Panel panel = {.title = prompts ? "Prompts over batch" : "Throughput over batch",
+  Panel panel = {.title = prompts ? "Prompts by batch size" : "Throughput by batch size",
                  .x_label = "concurrent sequences",
                  .is_logarithmic = true,
                  .series = {}};
@@ -200,10 +200,8 @@ Panel over_batch(const BenchReport& report, bool prompts) {
 }
 
 Panel over_depth(const BenchReport& report) {
-  Panel panel = {.title = "Decoding over depth",
-                 .x_label = "tokens in the cache",
-                 .is_logarithmic = false,
-                 .series = {}};
+  Panel panel = {
+      .title = "Decoding by depth", .x_label = "tokens in the cache", .is_logarithmic = false, .series = {}};
   for (const Measurement& row : report.rows) {
     if (!decodes(row)) continue;
     const std::string name = fmt::format("tg{}, batch {}", row.tokens, row.batch);

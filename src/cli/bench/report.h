@@ -30,7 +30,7 @@ double roofline(const BenchReport& report, const Measurement& row);
 std::string as_markdown(const BenchReport& report);
 std::string as_json(const BenchReport& report);
 std::string as_csv(const BenchReport& report);
-// An SVG document for light and dark pages: throughput over batch and decoding over depth, one panel each.
+// An SVG document for light and dark pages: throughput by batch size and decoding by depth, one panel each.
 // Panels without data are left out.
 std::string as_svg(const BenchReport& report);
 

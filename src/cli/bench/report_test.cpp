@@ -80,8 +80,8 @@ TEST(BenchReport, HasAColumnForEachFigure) {
 TEST(BenchPlot, ShowsBothPanelsWithAxesUnitsAndLegend) {
   const std::string svg = as_svg(scene());
   EXPECT_THAT(svg,
-              AllOf(HasSubstr("<svg xmlns="), HasSubstr("Throughput over batch"),
-                    HasSubstr("Decoding over depth"), HasSubstr("concurrent sequences"),
+              AllOf(HasSubstr("<svg xmlns="), HasSubstr("Throughput by batch size"),
+                    HasSubstr("Decoding by depth"), HasSubstr("concurrent sequences"),
                     HasSubstr("tokens in the cache"), HasSubstr(">tokens/s<"), HasSubstr(">tg100, batch 1<"),
                     HasSubstr(">read roofline, batch 1<"), HasSubstr(">tg100 @ d2048<"),
                     HasSubstr("prefers-color-scheme: dark"), HasSubstr("tg100, batch 1: 1000.00 ± ")));
@@ -93,8 +93,9 @@ TEST(BenchPlot, ShowsBothPanelsWithAxesUnitsAndLegend) {
 TEST(BenchPlot, LeavesOutWhatWasNotMeasured) {
   BenchReport report = scene();
   report.rows.resize(1);
-  EXPECT_THAT(as_svg(report), AllOf(HasSubstr("Prompts over batch"), Not(HasSubstr("Throughput over batch")),
-                                    Not(HasSubstr("Decoding over depth"))));
+  EXPECT_THAT(as_svg(report),
+              AllOf(HasSubstr("Prompts by batch size"), Not(HasSubstr("Throughput by batch size")),
+                    Not(HasSubstr("Decoding by depth"))));
   report.rows.clear();
   EXPECT_THAT(as_svg(report), AllOf(HasSubstr("<svg"), Not(HasSubstr("Throughput"))));
 }

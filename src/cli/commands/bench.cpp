@@ -197,10 +197,12 @@ void add_sampling_options(Command command, Sampling& sampling) {
   command.option("--temperature", sampling.temperature, "0: always the most likely token")
       .range(0.0, 100.0)
       .shows_default();
-  command.option("--top-k", sampling.top_k, "from the K most likely; 0: from all")
+  command.option("--top-k", sampling.top_k, "sample from the K most likely tokens; 0: from all")
       .range(0, 1 << 20)
       .shows_default();
-  command.option("--top-p", sampling.top_p, "from the most likely that together have this probability")
+  command
+      .option("--top-p", sampling.top_p,
+              "sample from the most likely tokens that together have this probability")
       .range(0.0, 1.0)
       .shows_default();
 }
@@ -243,7 +245,7 @@ void bench(CommandLine app) {
       .one_of({"md", "json", "csv"})
       .shows_default();
   command.option("--plot", options->plot,
-                 "also draw throughput over batch and decoding over depth into this SVG file");
+                 "also plot throughput by batch size and decoding by depth to this SVG file");
   command.flag(
       "--verbose", options->verbose,
       "print on stderr how fast the model was read, which tensors were converted and which kernels run");

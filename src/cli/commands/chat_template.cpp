@@ -132,11 +132,12 @@ void chat_template(CommandLine app) {
   const Command command = app.command("template", "Print the text that a model gets for a conversation");
   const auto options = std::make_shared<TemplateOptions>();
   add_model_argument(command, options->model, "a .jinja file").required();
-  command.option("--messages", options->messages, "JSON object with \"messages\" and other variables")
+  command
+      .option("--messages", options->messages, "a file with a JSON object: \"messages\" and other variables")
       .required();
-  command.option("--now", options->now, "Local time the template sees, e.g. 2025-08-05T14:30:00");
-  command.option("--bos", options->bos, "The bos_token the template sees");
-  command.option("--eos", options->eos, "The eos_token the template sees");
+  command.option("--now", options->now, "local time the template sees, such as 2025-08-05T14:30:00");
+  command.option("--bos", options->bos, "the bos_token the template sees");
+  command.option("--eos", options->eos, "the eos_token the template sees");
   command.run([options] { run(*options); });
 }
 

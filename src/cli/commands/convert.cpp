@@ -185,7 +185,7 @@ void convert(CommandLine app) {
   command.option("--type", options->type, "type of matrices: f32, f16, bf16, q8_0, q4_0, q4_k or q6_k")
       .shows_default();
   command.option("--experts", options->experts,
-                 "type of experts; if not given MXFP4 is kept and others get --type");
+                 "type of experts; by default MXFP4 is kept and others use --type");
   command.option("--name", options->name, "the model's name in the file; the directory's if not given");
   command.flag("--no-vocabulary", options->no_vocabulary, "leave out the tokenizer and the chat template");
   command.option("--threads", options->threads, "CPU threads; 0: one per usable core")

@@ -37,8 +37,8 @@ void detokenize(CommandLine app) {
   const Command command = app.command("detokenize", "Print the text of token ids");
   const auto options = std::make_shared<Options>();
   add_model_argument(command, options->model, "a tokenizer.json").required();
-  command.option("ids", options->ids, "Token ids; standard input when absent");
-  command.flag("--no-special", options->no_special, "Leave special tokens out");
+  command.option("ids", options->ids, "token ids; standard input if not given");
+  command.flag("--no-special", options->no_special, "omit special tokens");
   command.run([options] { run(*options); });
 }
 

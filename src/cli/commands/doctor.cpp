@@ -71,14 +71,14 @@ void run(const Options& options) {
 void doctor(CommandLine app) {
   const auto options = std::make_shared<Options>();
   const Command command = app.command("doctor", "Check this machine: CPU, memory, GPUs, cache folder");
-  command.flag("--json", options->json, "Print the findings as JSON");
-  command.flag("--verbose", options->verbose, "Also list on stderr which kernels run for which weights");
+  command.flag("--json", options->json, "print the findings as JSON");
+  command.flag("--verbose", options->verbose, "also list on stderr which kernels run for which weights");
   command.flag("--self-test", options->self_test,
-               "Run the built-in model and compare its tokens with the reference");
+               "run the built-in model and compare its tokens with the reference");
   command.choice<doctor::Device>(
       "--device", options->device,
       {{"auto", doctor::Device::any}, {"cpu", doctor::Device::cpu}, {"cuda", doctor::Device::cuda}},
-      "Device that must work: with cuda, the lack of a usable GPU is an error (exit code 7)");
+      "device that must work: with cuda, the lack of a usable GPU is an error (exit code 7)");
   command.run([options] { run(*options); });
 }
 

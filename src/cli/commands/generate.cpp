@@ -40,14 +40,14 @@ std::string read_prompt(const GenerateOptions& options) {
                     static_cast<int>(!options.file.empty());
   if (given > 1) {
     fail(ErrorKind::invalid_request, "the prompt was given more than once",
-         {.why = {}, .next = "give it as argument, with -p or with -f"});
+         {.why = {}, .next = "pass it once: as an argument, with -p or with -f"});
   }
   if (options.has_argument && options.argument != "-") return options.argument;
   if (options.has_prompt) return options.prompt;
   if (!options.file.empty()) return read_file(options.file, max_prompt, Pipes::accept);
   if (!options.has_argument && terminal::is_terminal(STDIN_FILENO)) {
     fail(ErrorKind::invalid_request, "no prompt given",
-         {.why = {}, .next = "give it as argument, with -p, with -f FILE, or on standard input"});
+         {.why = {}, .next = "pass it as an argument, with -p TEXT, with -f FILE, or on standard input"});
   }
   return read_standard_input();
 }
@@ -145,7 +145,7 @@ void run_batch_file(const GenerateOptions& options, const TextModel& model) {
   bar.reset();
   if (outcome.cancelled) throw Exit{interrupted_code};
   if (outcome.failed > 0) {
-    fmt::print(stderr, "error: {} of {} lines failed; their results say why\n", outcome.failed,
+    fmt::print(stderr, "error: {} of {} lines failed; their results give the reasons\n", outcome.failed,
                outcome.written);
     throw Exit{1};
   }

@@ -25,7 +25,7 @@ void run(const RmOptions& options) {
   const hub::RemovalPlan plan = hub::plan_removal(match.repository, match.wanted);
   std::string what = fmt::format("{}", fmt::join(plan.models, ", "));
   if (plan.kept_bytes > 0)
-    what += fmt::format(" ({} more are used by other models and kept)", human_size(plan.kept_bytes));
+    what += fmt::format(" ({} shared with other models are kept)", human_size(plan.kept_bytes));
   if (!options.yes) {
     const auto answer = ask_yes(fmt::format("remove {}, freeing {}?", what, human_size(plan.bytes)));
     if (!answer) {

@@ -45,7 +45,7 @@ void run(const SearchOptions& options) {
   if (options.json) {
     fmt::print("{}", search_json(results));
   } else if (results.empty()) {
-    fmt::print(stderr, "no model found{}\n", options.fits ? " and fits this machine" : "");
+    fmt::print(stderr, "{}\n", options.fits ? "no matching model fits this machine" : "no models found");
   } else {
     fmt::print("{}", search_table(results, memory));
     fmt::print(stderr, "inferno plan MODEL shows what a model needs; inferno download MODEL fetches it\n");
@@ -57,7 +57,7 @@ void run(const SearchOptions& options) {
 void search(CommandLine app) {
   const Command command = app.command("search", "Search the hub for models, and see which fit this machine");
   const auto options = std::make_shared<SearchOptions>();
-  command.option("QUERY", options->query, "words of the model's name").required();
+  command.option("QUERY", options->query, "words in the model's name").required();
   command.option("--author", options->author, "only models of this organization or user");
   command.option("--format", options->format, "only models in this format").one_of({"gguf", "safetensors"});
   command.choice<hub::Sort>("--sort", options->sort,

@@ -42,10 +42,10 @@ void tokenize(CommandLine app) {
       app.command("tokenize", "Print the token ids of a text (--text, or standard input)");
   const auto options = std::make_shared<Options>();
   add_model_argument(command, options->model, "a tokenizer.json").required();
-  const Option text = command.option("--text", options->text, "The text; standard input when absent");
-  command.flag("--no-special", options->no_special, "Add no begin and end tokens");
-  command.flag("--plain", options->plain, "Treat control tokens in the text as ordinary characters");
-  command.flag("--json", options->json, "Print {\"ids\":[...]}");
+  const Option text = command.option("--text", options->text, "the text; standard input if not given");
+  command.flag("--no-special", options->no_special, "do not add begin and end tokens");
+  command.flag("--plain", options->plain, "treat control tokens in the text as ordinary characters");
+  command.flag("--json", options->json, "print {\"ids\":[...]}");
   command.run([options, text] {
     options->has_text = text.was_given();
     run(*options);

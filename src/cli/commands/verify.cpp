@@ -60,9 +60,9 @@ struct Tally {
 void remove_corrupt(const hub::RepositoryLayout& layout, const hub::CachedModel& model,
                     const hub::VerifiedFile& file) {
   const std::error_code problem = hub::discard(layout, model, file);
-  fmt::print("  {}\n",
-             problem ? fmt::format("it cannot be removed ({}): do not use this model", problem.message())
-                     : std::string("removed, so that no tool uses it"));
+  fmt::print("  {}\n", problem
+                           ? fmt::format("cannot remove it ({}): do not use this model", problem.message())
+                           : std::string("removed, so that no tool uses it"));
 }
 
 void report(const hub::RepositoryLayout& layout, const hub::CachedModel& model,
@@ -74,7 +74,7 @@ void report(const hub::RepositoryLayout& layout, const hub::CachedModel& model,
   } else if (file.verdict == hub::FileVerdict::missing) {
     fmt::print("  missing  {}\n", printable(file.path));
   } else if (file.verdict == hub::FileVerdict::unverified) {
-    fmt::print("  unknown  {}: its hash is not known\n", printable(file.path));
+    fmt::print("  unknown  {}: no known hash\n", printable(file.path));
   }
 }
 
@@ -175,7 +175,7 @@ void run(const std::string& model) {
 void verify(CommandLine app) {
   const Command command = app.command("verify", "Verify the checksums of a model, or of all models");
   const auto model = std::make_shared<std::string>();
-  command.option("MODEL", *model, "a model in the hub cache or of Ollama; all of them if not given");
+  command.option("MODEL", *model, "a model in the hub cache or in Ollama's store; by default all models");
   command.run([model] { run(*model); });
 }
 

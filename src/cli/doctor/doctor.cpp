@@ -92,7 +92,7 @@ std::optional<Advice> problem_of(const GpuDevice& device, const Sources& sources
   if (!found) return std::nullopt;
   return Advice{
       "the self-test failed: " + *found,
-      "end other programs on the GPU (`nvidia-smi`) if memory is short; otherwise update the driver"};
+      "if memory is low, stop other programs on the GPU (see `nvidia-smi`); otherwise update the driver"};
 }
 
 Finding examine_gpu(const GpuDevice& device, const Sources& sources, const std::optional<Advice>& problem,

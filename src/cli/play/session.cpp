@@ -88,7 +88,7 @@ bool Session::choose() {
       chosen_ = catalogue_.resolve(*model);
       return true;
     }
-    console_.say(fmt::format("expected a number from 1 to {} or a name from the list; Ctrl-D leaves\n",
+    console_.say(fmt::format("expected a number from 1 to {} or a name from the list; Ctrl-D exits\n",
                              complete.size()));
   }
 }
@@ -117,7 +117,7 @@ void Session::greet() const {
   request.messages = first_messages(transcript_.system(), "hello");
   for (const std::string& note : notes_on_effects(*model_, request)) console_.note("note: " + note);
   if (console_.is_interactive())
-    console_.note("/help lists the commands, Ctrl-C stops an answer, Ctrl-D leaves");
+    console_.note("/help lists the commands, Ctrl-C stops an answer, Ctrl-D exits");
 }
 
 bool Session::handle(const terminal::Entry& entry) {
@@ -125,8 +125,7 @@ bool Session::handle(const terminal::Entry& entry) {
   interrupt_->clear();
   if (entry.kind == terminal::EntryKind::interrupted) {
     if (!console_.is_interactive()) exit_code_ = interrupted_code;
-    if (entry.text.empty() && console_.is_interactive())
-      console_.note("to leave, type /exit or press Ctrl-D");
+    if (entry.text.empty() && console_.is_interactive()) console_.note("to exit, type /exit or press Ctrl-D");
     return console_.is_interactive();
   }
   if (is_blank(entry.text)) return true;
@@ -221,7 +220,7 @@ void Session::help() const {
       "  Ctrl-A/E: start/end of the line; Ctrl-W/U/K: delete a word/to the start/to the end; Ctrl-Y: insert "
       "the "
       "deleted text\n"
-      "  Up/Down: earlier messages; Ctrl-L: clear the screen; Ctrl-C: stop the answer; Ctrl-D: leave\n";
+      "  Up/Down: earlier messages; Ctrl-L: clear the screen; Ctrl-C: stop the answer; Ctrl-D: exit\n";
   console_.say(text);
 }
 

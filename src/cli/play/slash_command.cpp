@@ -21,7 +21,7 @@ constexpr std::array words = {
 
 constexpr std::array help = {
     CommandHelp{"/help, /?", "", "show this list"},
-    CommandHelp{"/exit, /bye, /quit", "", "leave (also Ctrl-D)"},
+    CommandHelp{"/exit, /bye, /quit", "", "exit (also Ctrl-D)"},
     CommandHelp{"/clear", "", "start a new conversation and keep the system prompt"},
     CommandHelp{"/system", "[TEXT]",
                 "set the system prompt and start a new conversation; without TEXT: show it"},

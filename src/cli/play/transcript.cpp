@@ -18,7 +18,7 @@ std::string text_at(const Json& object, const char* key, const std::string& wher
 
 [[noreturn]] void refuse_order(const std::string& where, const std::string& role) {
   fail(ErrorKind::invalid_request, fmt::format("{}: unexpected role \"{}\"", where, role),
-       {.why = "play supports a system prompt, then user and assistant in turn",
+       {.why = "play supports a system prompt followed by alternating user and assistant messages",
         .next = "use generate --batch for tool results and other roles"});
 }
 
@@ -102,7 +102,7 @@ Json Transcript::saved(const std::string& model) const {
 
 void Transcript::open(const Json& saved) {
   if (!saved.is_object() || !saved.contains("messages") || !saved.at("messages").is_array()) {
-    fail(ErrorKind::invalid_request, "expected an object with an array \"messages\"");
+    fail(ErrorKind::invalid_request, "expected an object with a \"messages\" array");
   }
   Transcript opened;
   opened.system_ = text_at(saved, "system", "the conversation");
