@@ -89,7 +89,7 @@ fs::path unpack_model(std::span<const EmbeddedFile> files, std::span<const fs::p
   }
   fail(ErrorKind::io, fmt::format("cannot unpack the built-in model: {}", tried),
        {.why = "a model is read from a folder, and none of these can be written to",
-        .next = "set XDG_CACHE_HOME to a folder with 12 MB of free space, or name another model"});
+        .next = "set XDG_CACHE_HOME to a folder with 12 MB of free space, or choose another model"});
 }
 
 }  // namespace inferno

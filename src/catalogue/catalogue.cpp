@@ -39,7 +39,7 @@ std::vector<std::string> names_of(std::span<const FoundModel* const> models) {
 [[noreturn]] void refuse_several(const std::string& name, std::span<const FoundModel* const> matching) {
   fail(ErrorKind::invalid_request, fmt::format("{}: several models match this name", name),
        {.why = fmt::format("matching models: {}", fmt::join(names_of(matching), ", ")),
-        .next = "give one of these names in full"});
+        .next = "use one of these full names"});
 }
 
 // Revisions and quantizations of a hub name are chosen as a download would choose them.
@@ -80,7 +80,7 @@ const FoundModel* find_by_hub_name(const std::string& name, std::span<const Foun
 }
 
 [[noreturn]] void refuse_store(const std::string& name, const std::string& place) {
-  fail(ErrorKind::unsupported, fmt::format("{}: not in the hub cache; its place: {}", name, place),
+  fail(ErrorKind::unsupported, fmt::format("{}: not in the hub cache, but in {}", name, place),
        {.why = "models outside the hub cache are only read", .next = "use the program that stored it"});
 }
 

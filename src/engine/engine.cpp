@@ -126,12 +126,13 @@ Engine::~Engine() = default;
 std::shared_ptr<TokenStream> Engine::submit(GenerationRequest request) {
   if (!healthy()) {
     fail(ErrorKind::device, "the engine has failed and accepts no more requests",
-         {.why = {}, .next = "start it again; its log says what happened"});
+         {.why = {}, .next = "restart it; the requests that were running report the cause"});
   }
   check_request(request, impl_->request_limits());
   if (impl_->pending.fetch_add(1, std::memory_order_relaxed) >= impl_->options.max_waiting) {
     impl_->pending.fetch_sub(1, std::memory_order_relaxed);
-    fail(ErrorKind::overloaded, fmt::format("{} requests are waiting already", impl_->options.max_waiting),
+    fail(ErrorKind::overloaded,
+         fmt::format("too many requests: {} are already waiting", impl_->options.max_waiting),
          {.why = {}, .next = "try again in a moment"});
   }
   auto stream = std::make_shared<TokenStream>(request.choices);

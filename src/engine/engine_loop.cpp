@@ -26,9 +26,10 @@ int list_entries(const EngineOptions& options, const CachePlan& plan, int vocab)
 }
 
 std::string failure_of(SampleOutcome outcome) {
-  return outcome == SampleOutcome::not_finite ? "the model computed a logit that is not a finite number: its "
-                                                "weights or the device are at fault"
-                                              : "banned and allowed tokens together leave no token to choose";
+  return outcome == SampleOutcome::not_finite
+             ? "the model computed a logit that is not a finite number: its "
+               "weights are damaged or the device is faulty"
+             : "no token left to sample: the banned and allowed tokens exclude all";
 }
 
 double seconds(std::chrono::steady_clock::duration duration) {

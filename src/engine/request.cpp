@@ -25,7 +25,8 @@ void check_share(std::string_view name, double value) {
 
 void check_length(std::string_view name, std::size_t count, int max) {
   if (count <= static_cast<std::size_t>(max)) return;
-  fail(ErrorKind::invalid_request, fmt::format("{} entries of {}: at most {}", count, name, max));
+  fail(ErrorKind::invalid_request,
+       fmt::format("{}: expected at most {} entries, found {}", name, max, count));
 }
 
 void check_token(std::string_view name, TokenId token, int vocab) {
@@ -69,10 +70,11 @@ void check_request(const GenerationRequest& request, const RequestLimits& limits
          {.why = {},
           .next =
               limits.context < limits.model_context
-                  ? fmt::format("shorten the prompt, or start with a longer context (this model takes {}) or "
-                                "more memory for the cache",
-                                limits.model_context)
-                  : "shorten the prompt: this is all the context that the model was made for"});
+                  ? fmt::format(
+                        "shorten the prompt, or start with a longer context (the model's maximum is {}) or "
+                        "more memory for the cache",
+                        limits.model_context)
+                  : "shorten the prompt: this is the model's maximum context"});
   }
   check_tokens("prompt", request.prompt, limits.vocab);
   check_number("max_tokens", request.max_tokens, 0.0, std::numeric_limits<int>::max());

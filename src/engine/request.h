@@ -69,7 +69,7 @@ using Event = std::variant<Sampled, Finished, Failed>;
 struct RequestLimits {
   int vocab = 0;
   int context = 0;
-  int model_context = 0;  // what the model was made for; `context` may be less
+  int model_context = 0;  // the model's maximum; `context` may be less
   int max_logprobs = 20;
   int max_choices = 128;
   int max_listed = 4096;  // entries of each of logit_bias, banned, allowed and stop_tokens

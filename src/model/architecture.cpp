@@ -68,9 +68,9 @@ const Architecture& architecture_for(const Checkpoint& checkpoint) {
                                       [&](const KnownElsewhere& k) { return k.type == type; });
   fail(ErrorKind::unsupported,
        fmt::format("{}: architecture \"{}\" is not supported", checkpoint.config().origin(), type),
-       {.why = elsewhere == known_elsewhere.end() ? "no family of this program claims that name"
+       {.why = elsewhere == known_elsewhere.end() ? "no supported family has this name"
                                                   : std::string(elsewhere->what),
-        .next = fmt::format("choose a model of one of: {}", fmt::join(known, ", "))});
+        .next = fmt::format("choose a model of a supported family: {}", fmt::join(known, ", "))});
 }
 
 }  // namespace inferno

@@ -231,8 +231,8 @@ std::vector<std::string> spec_problems(const ModelSpec& spec) {
   problems.unless(spec.width <= max_features, "a width of {} is too large", spec.width);
   problems.unless(spec.vocab <= 1 << 24, "a vocabulary of {} is too large", spec.vocab);
   problems.unless(spec.context <= max_positions, "a context of {} is too long", spec.context);
-  problems.unless(spec.norm_epsilon >= 0.0f && spec.norm_epsilon < 1.0f,
-                  "a norm epsilon of {} makes no sense", spec.norm_epsilon);
+  problems.unless(spec.norm_epsilon >= 0.0f && spec.norm_epsilon < 1.0f, "invalid norm epsilon {}",
+                  spec.norm_epsilon);
   problems.unless(!(spec.tied_head && spec.head_bias), "a tied head with a bias is not supported");
   for (std::size_t layer = 0; layer < spec.blocks.size(); ++layer) {
     const BlockSpec& block = spec.blocks[layer];

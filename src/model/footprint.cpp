@@ -110,17 +110,18 @@ double bits_of(WeightFormat format) {
 
 std::string what_would_fit(const Footprint& footprint, std::uint64_t free) {
   if (footprint.weights.parameters == 0 || free <= footprint.workspace) {
-    return "no weights fit beside the activations";
+    return "the activations alone do not leave room for any weights";
   }
   const double bits = 8.0 * static_cast<double>(free - footprint.workspace) /
                       static_cast<double>(footprint.weights.parameters);
   // What `inferno convert` can write, from large to small.
   for (const WeightFormat format : {WeightFormat::q8_0, WeightFormat::q6_k, WeightFormat::q4_k}) {
     if (bits_of(format) >= bits) continue;
-    return fmt::format("weights of {:.1f} bits each would fit, so {} does: `inferno convert --type {}`", bits,
-                       name_of(format), name_of(format));
+    return fmt::format(
+        "weights of up to {:.1f} bits each would fit, for example {}: `inferno convert --type {}`", bits,
+        name_of(format), name_of(format));
   }
-  return fmt::format("only weights of {:.1f} bits each would fit", bits);
+  return fmt::format("only weights of up to {:.1f} bits each would fit", bits);
 }
 
 }  // namespace
@@ -159,8 +160,8 @@ CachePlan plan_cache(const ModelSpec& spec, DType type, const CacheLimits& limit
   if (minimum > budget) {
     fail(ErrorKind::io,
          fmt::format("key/value cache: {} bytes needed for one sequence, {} available", minimum, budget),
-         {.why = limits.max_bytes > 0 ? "the cache was limited to that"
-                                      : "the cache may take half of the memory that is free",
+         {.why = limits.max_bytes > 0 ? "this is the limit set for the cache"
+                                      : "the cache may use half of the free memory",
           .next = "give the cache more memory or use a smaller model"});
   }
   // A cache larger than all sequences together holds prefixes, but only if it was asked for.
@@ -197,8 +198,7 @@ Footprint model_footprint(const ModelSpec& spec, const TensorPlan& tensors, cons
   out.context = limits.context == 0 ? spec.context : limits.context;
   if (out.context > spec.context) {
     fail(ErrorKind::invalid_request,
-         fmt::format("a context of {} tokens is longer than the {} this model was made for", out.context,
-                     spec.context));
+         fmt::format("a context of {} tokens exceeds this model's maximum of {}", out.context, spec.context));
   }
   const Sizes sizes(spec, device, limits, sequences);
   out.weights = weight_footprint(spec, tensors);
@@ -216,17 +216,18 @@ Footprint model_footprint(const ModelSpec& spec, const TensorPlan& tensors, cons
 
 void require_fit(const Footprint& footprint, const std::string& model, const DeviceInfo& device) {
   if (device.free_bytes == 0 || footprint.required() <= device.free_bytes) return;
-  fail(ErrorKind::io,
-       fmt::format("{}: needs {}, and {} has {} of {} free\n"
-                   "  weights              {}\n"
-                   "  activations          {}\n"
-                   "  key/value cache      {} for one sequence of {} tokens, less for shorter ones",
-                   model, human_size(footprint.required()), device.name, human_size(device.free_bytes),
-                   human_size(device.total_bytes), human_size(footprint.weights.bytes),
-                   human_size(footprint.workspace), human_size(footprint.cache), footprint.context),
-       {.why = what_would_fit(footprint, device.free_bytes),
-        .next = "choose a smaller model or quantization, end other programs that use this memory, or choose "
-                "another --device"});
+  fail(
+      ErrorKind::io,
+      fmt::format("{}: needs {}, and {} has {} of {} free\n"
+                  "  weights              {}\n"
+                  "  activations          {}\n"
+                  "  key/value cache      {} for one sequence of {} tokens, less for shorter ones",
+                  model, human_size(footprint.required()), device.name, human_size(device.free_bytes),
+                  human_size(device.total_bytes), human_size(footprint.weights.bytes),
+                  human_size(footprint.workspace), human_size(footprint.cache), footprint.context),
+      {.why = what_would_fit(footprint, device.free_bytes),
+       .next = "choose a smaller model or quantization, close other programs that use this memory, or choose "
+               "another --device"});
 }
 
 }  // namespace inferno

@@ -20,7 +20,7 @@ void refuse_unread(const Config& config, ModelDescription& plan) {
           .next = "remove it only if you know that it has no effect on this model"});
   }
   for (const std::string& key : keys.ignored) {
-    plan.notes.push_back(fmt::format("{}: \"{}\" is not known here and was ignored", config.origin(), key));
+    plan.notes.push_back(fmt::format("{}: unknown key \"{}\" ignored", config.origin(), key));
   }
 }
 

@@ -155,7 +155,8 @@ TEST(Load, NamesEveryProblemAtOnce) {
       refusal(checkpoint),
       AllOf(HasSubstr("model.layers.1.mlp.up_proj.weight: missing"),
             HasSubstr("model.layers.0.self_attn.v_proj.weight: expected [16, 32], found [32, 16]"),
-            HasSubstr("model.layers.0.self_attn.extra.weight: nothing in this architecture uses it")));
+            HasSubstr(
+                "model.layers.0.self_attn.extra.weight: unexpected tensor, not used by this architecture")));
 }
 
 TEST(Load, AcceptsLeftoversThatMeanNothing) {

@@ -81,7 +81,7 @@ Runner::Runner(Decoder& decoder, Backend& backend, int context)
 std::vector<float> Runner::feed(std::span<const TokenId> tokens, int rows) {
   if (tokens.size() > static_cast<std::size_t>(context_ - position_)) {
     fail(ErrorKind::invalid_request,
-         fmt::format("{} tokens do not fit: {} of the context of {} tokens are used", tokens.size(),
+         fmt::format("{} tokens do not fit: {} of the {} tokens of the context are in use", tokens.size(),
                      position_, context_));
   }
   require_tokens(tokens, batch_.decoder().spec().vocab);

@@ -82,7 +82,7 @@ class Planner {
     }
     PlannedSlot slot = {.request = request, .parts = {}};
     if (choices.empty()) {
-      problem("layer {}: files of this kind have no name for {}", request.layer, name_of(request.slot));
+      problem("layer {}: this checkpoint format has no name for {}", request.layer, name_of(request.slot));
       return slot;
     }
     const auto chosen =
@@ -170,7 +170,7 @@ class Planner {
         continue;
       }
       if (spec_.tied_head && (name == "lm_head.weight" || name == "output.weight")) continue;
-      problem("{}: nothing in this architecture uses it", name);
+      problem("{}: unexpected tensor, not used by this architecture", name);
     }
   }
 
@@ -286,7 +286,7 @@ void require_complete(const TensorPlan& plan, const Checkpoint& checkpoint) {
   for (std::size_t i = 0; i < std::min(problems.size(), max_shown); ++i) text += "\n  " + problems[i];
   if (problems.size() > max_shown) text += fmt::format("\n  … and {} more", problems.size() - max_shown);
   fail(ErrorKind::corrupt, text,
-       {.why = "the tensors do not fit what the configuration describes", .next = "fetch the model again"});
+       {.why = "the tensors do not match the configuration", .next = "download the model again"});
 }
 
 WeightSource source_of(const PlannedPart& part, int cols) {

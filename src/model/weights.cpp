@@ -166,7 +166,7 @@ class Lister {
       for (const std::string& name : part.names) found_.push_back({name, change, why});
     };
     if (part.tensors.front().is_joined) {
-      add("codes and scales joined to blocks", "safetensors has them in two tensors, the kernels in one");
+      add("codes and scales joined into blocks", "safetensors has two tensors, the kernels read one");
     }
     if (part.transposed) add("transposed", "it is stored as [in, out]; products read rows of [out, in]");
     if (part.interleaved) add("rows reordered", "gate and up rows alternate in the file");

@@ -189,8 +189,8 @@ TemplateSource read_template_file(const fs::path& file) {
     fail(ErrorKind::invalid_request,
          fmt::format("{}: expected a model directory, a .gguf file or a template (.jinja, .j2)",
                      file.string()),
-         {.why = "any other file would be taken for a template, and its bytes for a prompt",
-          .next = "if it is a template, give it one of these names"});
+         {.why = "any other file would be rendered as if it were a template",
+          .next = "if it is a template, rename it to end in .jinja or .j2"});
   }
   return {file.string(), read_file(file, jinja::Budgets{}.source_bytes), {}};
 }
@@ -201,7 +201,7 @@ Error no_chat_format(const fs::path& model) {
       fmt::format("{}: the model has no chat template", model.string()),
       {.why = "its files contain none, and its vocabulary has the control tokens of no known chat format; "
               "it probably completes text and does not chat",
-       .next = "complete text with it, or give a template as FILE.jinja"}};
+       .next = "use it for text completion, or pass a template as FILE.jinja"}};
 }
 
 }  // namespace inferno

@@ -137,7 +137,7 @@ void assign(const Field& field, std::optional<bool>& to, const Json& value) {
 void assign(const Field& field, std::optional<std::vector<std::string>>& to, const Json& value) {
   std::vector<std::string> stops;
   const std::string expected =
-      fmt::format("a text or up to {} texts of 1 to {} bytes", max_stops, max_stop_bytes);
+      fmt::format("a string or up to {} strings of 1 to {} bytes", max_stops, max_stop_bytes);
   for (const Json& stop : value.is_array() ? value : Json::array({value})) {
     if (!stop.is_string()) refuse(field, expected, value);
     stops.push_back(stop.get<std::string>());

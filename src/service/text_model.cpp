@@ -131,7 +131,7 @@ PreparedRequest TextModel::prepare(const TextRequest& request) const {
   if (settings.ignore_eos.value_or(false)) prepared.generation.stop_tokens.clear();
   if (prepared.generation.prompt.empty()) {
     fail(ErrorKind::invalid_request, "the prompt is empty",
-         {.why = "this model has no token that starts a text, so there is nothing to continue",
+         {.why = "this model has no beginning-of-text token, so there is nothing to continue",
           .next = "give a prompt of at least one character"});
   }
   return prepared;

@@ -104,7 +104,7 @@ struct BlockSpec {
 struct ModelSpec {
   int vocab = 0;
   int width = 0;
-  int context = 0;  // positions the checkpoint was made for
+  int context = 0;  // maximum number of positions
   NormKind norm = NormKind::rms;
   float norm_epsilon = 1e-5f;
   Positions positions = Rope{};

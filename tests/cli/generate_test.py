@@ -101,7 +101,7 @@ class Prompts(Scene):
         said = run(long, "-m", models.LLAMA, "-n", "1", *GREEDY, "--context", "64", code=2).stderr.decode()
         self.assertIn("start with a longer context", said)
         said = run(long * 3, "-m", models.LLAMA, "-n", "1", *GREEDY, code=2).stderr.decode()
-        self.assertIn("this is all the context that the model was made for", said)
+        self.assertIn("this is the model's maximum context", said)
 
     def test_given_twice_are_refused(self):
         done = run("a", "-p", "b", "-m", models.LLAMA, code=2)

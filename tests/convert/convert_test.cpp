@@ -42,7 +42,7 @@ std::vector<std::string> all_models() {
   return names;
 }
 
-// What GGUF's keys have no words for: scales of GPT-2, windows and experts on some layers only.
+// Properties that GGUF has no keys for: scales of GPT-2, windows and experts on some layers only.
 const std::set<std::string> refused = {"variants/gpt2_inverse_layers", "variants/gpt2_unscaled",
                                        "variants/gpt_oss_full",        "variants/qwen2_upper_window",
                                        "variants/qwen3_moe_mixed",     "variants/qwen3_moe_step"};

@@ -137,7 +137,7 @@ TEST(Requests, FailAloneWhenNoTokenIsLeftOrALogitIsNotFinite) {
   const auto none = engine->submit(cornered);
   EXPECT_EQ(read(*good)[0].tokens, expected.tokens);
   EXPECT_NE(read(*bad, 2)[0].failed->find("not a finite number"), std::string::npos);
-  EXPECT_NE(read(*none)[0].failed->find("no token to choose"), std::string::npos);
+  EXPECT_NE(read(*none)[0].failed->find("no token left to sample"), std::string::npos);
   wait_until_idle(*engine);
   EXPECT_EQ(engine->stats().free_blocks, engine->stats().blocks);
   EXPECT_TRUE(engine->healthy());

@@ -28,7 +28,8 @@ void require_writable(WeightFormat format) {
     if (can_quantize(one)) known.push_back(name_of(one));
   }
   fail(ErrorKind::invalid_request, fmt::format("cannot convert weights to {}", name_of(format)),
-       {.why = "that type is only read", .next = fmt::format("choose one of: {}", fmt::join(known, ", "))});
+       {.why = "Inferno reads this type but cannot write it",
+        .next = fmt::format("choose one of: {}", fmt::join(known, ", "))});
 }
 
 class Exporter {
@@ -388,8 +389,8 @@ void require_same_model(const OutgoingGguf& file, const ModelSpec& original, std
   constexpr std::size_t max_shown = 6;
   const bool more = problems.size() > max_shown;
   if (more) problems.resize(max_shown);
-  fail(ErrorKind::unsupported, fmt::format("{}: a GGUF file cannot say all of this model", origin),
-       {.why = fmt::format("its keys have no words for {}{}", fmt::join(problems, ", "), more ? ", …" : ""),
+  fail(ErrorKind::unsupported, fmt::format("{}: GGUF cannot represent this model", origin),
+       {.why = fmt::format("GGUF has no keys for {}{}", fmt::join(problems, ", "), more ? ", …" : ""),
         .next = "use the model as it is: Inferno reads it without conversion"});
 }
 
@@ -398,10 +399,10 @@ void require_same_model(const OutgoingGguf& file, const ModelSpec& original, std
 GgufExport export_gguf(const Checkpoint& checkpoint, const ExportOptions& options, ThreadPool& pool) {
   const std::string& origin = checkpoint.config().origin();
   if (checkpoint.container() == Container::gguf) {
-    fail(ErrorKind::unsupported, fmt::format("{}: this is a GGUF file already", origin),
-         {.why = "weights are converted once, from what the makers published: a second rounding adds to the "
-                 "first",
-          .next = "name the model's directory with config.json and safetensors files"});
+    fail(
+        ErrorKind::unsupported, fmt::format("{}: already a GGUF file", origin),
+        {.why = "weights are converted only from the published files, because rounding them twice adds error",
+         .next = "pass the model's directory with config.json and safetensors files"});
   }
   require_writable(options.type);
   ModelDescription plan = describe_model(checkpoint);

@@ -44,11 +44,11 @@ PlannedPart rows_of(const PlannedPart& part, int expert, int first, int count) {
   if (std::isfinite(value)) {
     fail(ErrorKind::unsupported,
          fmt::format("{}: {} does not fit {}", weight.name, value, name_of(weight.format)),
-         {.why = {}, .next = "choose --type bf16, which holds every weight a model may have"});
+         {.why = {}, .next = "choose --type bf16, which has the range of f32"});
   }
-  fail(ErrorKind::corrupt, fmt::format("{}: found a weight that is {}", weight.name, value),
-       {.why = "a model with such a weight computes nothing but such numbers",
-        .next = "fetch the model again"});
+  fail(
+      ErrorKind::corrupt, fmt::format("{}: found a weight that is {}", weight.name, value),
+      {.why = "a single such weight makes every result NaN or infinite", .next = "download the model again"});
 }
 
 struct Rows {

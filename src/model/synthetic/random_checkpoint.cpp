@@ -66,8 +66,7 @@ class RandomCheckpoint final : public Checkpoint {
       add(request, arch, weights);
     }
     if (weights.router_skew > 0.0f && !has_router_bias) {
-      fail(ErrorKind::invalid_request,
-           fmt::format("{}: its routers have no bias that could be skewed", type_),
+      fail(ErrorKind::invalid_request, fmt::format("{}: its routers have no bias to skew", type_),
            {.why = {}, .next = "skew a shape whose routers have one, such as gpt-oss-20b"});
     }
   }
