@@ -53,7 +53,7 @@ void download(CommandLine app) {
       .required();
   command.option("--include", options->include, "only files that match this pattern; may be repeated")
       .single_value();
-  command.option("--exclude", options->exclude, "no files that match this pattern; may be repeated")
+  command.option("--exclude", options->exclude, "skip files that match this pattern; may be repeated")
       .single_value();
   command.option("--revision", options->revision, "branch, tag or commit; main if not given");
   command.option("--local-dir", options->local_dir,
