@@ -1,9 +1,9 @@
 // What a device must do to run a decoder: hold memory and perform the operations below.
 //
 // Basic operations are pure virtual, so a backend that lacks one does not compile. Fused operations run their
-// parts in sequence unless a backend overrides them. What depends on the checkpoint (a weight format, a head
-// size) is asked once, while loading, through refuses(); after that no call may decline, and no call may move
-// work to another device.
+// parts in sequence unless a backend overrides them. The loader asks once, through refuses(), whether the
+// backend supports what the checkpoint needs (a weight format, a head size); after that no call may decline,
+// and no call may move work to another device.
 #pragma once
 
 #include <cstddef>
@@ -292,7 +292,7 @@ class Backend {
   // out[r] = in[rows[r]]
   virtual void take_rows(Matrix out, NormedRows in, Matrix rows) = 0;
   // Draws a token for each row of logits, which may be overwritten. out is i32 [rows, sample_columns(N)]
-  // where no row wants more than N alternatives. backend/sampling.h says what is computed.
+  // if no row wants more than N alternatives. backend/sampling.h says what is computed.
   virtual void sample(Matrix out, Matrix logits, const SamplingInputs& inputs) = 0;
 };
 

@@ -3,7 +3,7 @@
 //
 // The meaning, step by step, for a row of logits l:
 //  1. A value of l that is not finite: outcome `not_finite`, and nothing else is done.
-//  2. Log probabilities are those of the model itself: l - log(sum(exp(l))), whatever follows.
+//  2. Log probabilities are those of the model itself, before the steps below: l - log(sum(exp(l))).
 //  3. Tokens of `history`: l = l > 0 ? l / repetition : l * repetition; then l -= presence, once, and
 //     l -= frequency * count for tokens whose count in the answer is not 0.
 //  4. Tokens of `bias`: l += value (minus infinity bans). `allowed`, unless empty: no other token remains.
@@ -12,10 +12,10 @@
 //  6. p = softmax(l / temperature), then each of these keeps a part and renormalizes it, in this order:
 //     top_k (the k largest), top_p (the fewest of the largest whose sum reaches top_p), min_p (those of at
 //     least min_p times the largest), typical_p (the fewest of those with -log p nearest to the entropy
-//     whose sum reaches typical_p). Where values are equal the lower token goes first.
+//     whose sum reaches typical_p). If values are equal, the lower token goes first.
 //  7. u = uniform_at(seed, position), base/counter_random.h; the first token, in order of token id, at which
 //     the running sum of p exceeds u.
-// Sums may be taken in any order and in float, but one order for a row, whatever the other rows are.
+// Sums may be taken in any order and in float, but the order for a row must not depend on the other rows.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The model inside the program: small, ours, and usable without a download.
+// The small model that is embedded in the program, so that it can be used without a download.
 #pragma once
 
 #include <filesystem>

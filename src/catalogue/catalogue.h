@@ -1,5 +1,5 @@
-// Which model a name means: a path, a model on this machine under any of its names, or one on the hub. The
-// one way from a MODEL argument to files.
+// Resolves a MODEL argument: a path, a model on this machine under any of its names, or one on the hub. All
+// commands use it to get from a name to files.
 #pragma once
 
 #include <filesystem>
@@ -26,7 +26,7 @@ struct ResolvedModel {
   std::filesystem::path path;  // complete, for ModelFiles and open_checkpoint()
 };
 
-// What a name means, before anything is required of it.
+// The meaning of a name; the model may be missing or incomplete.
 struct ModelMatch {
   std::optional<std::filesystem::path> path = {};  // the name is a path that exists
   const FoundModel* here = nullptr;                // on this machine, complete or not
@@ -46,7 +46,7 @@ class Catalogue {
  public:
   explicit Catalogue(CatalogueSettings settings) : settings_(std::move(settings)) {}
 
-  // Taken on first use and kept, so that a path costs no scan and a name one.
+  // Scanned on first use and kept: resolving a path needs no scan, resolving names only one.
   const Inventory& inventory() const;
   void refresh() { inventory_.reset(); }  // after a download
 

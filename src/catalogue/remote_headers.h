@@ -1,6 +1,6 @@
 // A model on the hub without its weights: the first bytes of each file are fetched by range requests and
-// written to sparse files of the right sizes, which open_checkpoint() opens like the model. Weights would
-// read as zeros.
+// written to sparse files of the right sizes, which open_checkpoint() opens like the real ones. Weights read
+// as zeros.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// What an engine is told when it is made, and the numbers it reports.
+// The options of an engine, and the statistics it reports.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ struct EngineOptions {
   int max_step_tokens = 512;    // rows of a step; at most the decoder's max_tokens
   int max_prompt_tokens = 256;  // prompt rows of a step while answers are decoded
   int max_waiting = 1024;       // requests; further ones get Error{overloaded}
-  int max_logprobs = 20;        // most alternatives a request may ask for
+  int max_logprobs = 20;        // maximum number of alternatives per token
   int block_size = 32;          // tokens
   std::size_t cache_bytes = 0;  // 0: what max_sequences need, within half of the free memory
   bool prefix_cache = true;

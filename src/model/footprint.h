@@ -1,4 +1,4 @@
-// What a model takes of a device's memory: weights, workspace and KV cache, known from headers before a
+// How much device memory a model needs for weights, workspace and KV cache, computed from headers before a
 // weight is read. `plan` prints it, loading enforces it, the engine sizes its cache with it.
 #pragma once
 
@@ -20,12 +20,12 @@ struct WeightFootprint {
   std::uint64_t expert_bytes = 0;  // of all experts
   double active_share = 0.0;       // part of the experts that one token activates
 
-  // Bytes that a decode step of so many sequences reads, if every expert is chosen equally often.
+  // Bytes that a decode step of `sequences` sequences reads, if every expert is chosen equally often.
   double step_bytes(int sequences) const;
 };
 WeightFootprint weight_footprint(const ModelSpec& spec, const TensorPlan& tensors);
 
-// The part of the free memory that the KV cache may take unless it is told otherwise.
+// The share of the free memory that the KV cache may use unless a limit is given.
 constexpr std::uint64_t cache_budget(std::uint64_t free_bytes) {
   return free_bytes / 2;
 }
@@ -48,7 +48,7 @@ struct CachePlan {
 CachePlan plan_cache(const ModelSpec& spec, DType type, const CacheLimits& limits, int context,
                      std::size_t free_bytes);
 
-// What a footprint depends on beside the model.
+// What a footprint depends on besides the model.
 struct DeviceMemory {
   DType activations = DType::f32, cache = DType::f32;
   std::uint64_t free_bytes = 0;
@@ -71,7 +71,7 @@ struct Footprint {
   std::vector<Window> windows;  // cache bytes of one token, by attention window
 
   std::uint64_t total() const { return weights.bytes + workspace + cache; }
-  // Nothing runs with less; a cache may be smaller than the context asks for.
+  // The minimum to run at all; the cache may be smaller than a full context needs.
   std::uint64_t required() const { return weights.bytes + workspace; }
   bool fits() const { return max_context >= context; }
   // Bytes that decoding one token reads, `depth` tokens into a sequence.

@@ -17,7 +17,7 @@ struct ModelDescription {
   std::vector<std::string> notes;
 };
 
-// Error{unsupported} for an unknown architecture or a config key that changes the mathematics unhandled,
+// Error{unsupported} for an unknown architecture or an unhandled config key that changes the mathematics,
 // Error{corrupt} for a config that contradicts itself.
 ModelDescription describe_model(const Checkpoint& checkpoint);
 
@@ -32,8 +32,8 @@ struct LoadedModel {
   LoadReport report;
 };
 
-// `limits.context` 0 means the model's own. Error{invalid_request} if it is longer than the model was made
-// for, Error{io} with the footprint and what would fit if the device has too little memory.
+// `limits.context` 0 means the model's own. Error{invalid_request} if it exceeds the model's maximum,
+// Error{io} with the footprint and what would fit if the device has too little memory.
 LoadedModel load_model(const Checkpoint& checkpoint, Backend& backend, DecoderLimits limits);
 
 }  // namespace inferno

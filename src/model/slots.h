@@ -1,5 +1,5 @@
 // Which weights a spec asks for, and under which names a checkpoint may hold them. Both the loader and the
-// maker of random models start from here.
+// generator of random models start from here.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ struct SlotRequest {
   bool is_vector = false;  // norms and sinks: kept as f32
 };
 
-// Every weight of the model, in the order in which the decoder meets them.
+// Every weight of the model, in the order in which the decoder uses them.
 std::vector<SlotRequest> slot_requests(const ModelSpec& spec);
 
 // The names to try, in order of preference; empty if such files cannot hold that weight. "{}" is already

@@ -1,4 +1,4 @@
-// `generate --batch`: a file of requests, one JSON object a line, run through the engine many at a time.
+// `generate --batch`: a file of requests, one JSON object per line, many of which run concurrently.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The device a model runs on, as a user names it.
+// Chooses the device a model runs on from the name that a user gave.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
-// What ModelFiles reads from a GGUF file, written as keys of one: vocabulary, chat templates and sampling.
+// The GGUF keys for everything besides the weights: vocabulary, chat templates and sampling settings, as
+// ModelFiles reads them.
 #pragma once
 
 #include <filesystem>

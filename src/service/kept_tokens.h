@@ -1,5 +1,6 @@
-// Every turn of a conversation is rendered from its start, and a text can be tokenized in more than one way.
-// Where the new tokens differ from those the model generated, the prefix cache would end.
+// Keeps the tokens of earlier turns. Every turn renders the whole conversation again, and the same text can
+// be tokenized in more than one way; at the first token that differs from what the model generated, the
+// prefix cache would stop matching.
 #pragma once
 
 #include <span>

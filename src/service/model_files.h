@@ -30,7 +30,7 @@ class ModelFiles {
   ModelTemplates templates() const;
 
   // One template for conversations with or without tools: the model's own, or the default of its family,
-  // which the control tokens in its files tell. This works for tokenizers that are not supported, too.
+  // which is recognised by its control tokens. This works for unsupported tokenizers, too.
   // Error{unsupported} if there is none.
   TemplateSource chat_template(bool with_tools) const;
 
@@ -55,7 +55,7 @@ class ModelFiles {
 // The template of a .jinja or .j2 file. Error{invalid_request} for a file with another name.
 TemplateSource read_template_file(const std::filesystem::path& file);
 
-// What to throw if a conversation is asked of a model without a chat format.
+// The error for a conversation with a model that has no chat format.
 Error no_chat_format(const std::filesystem::path& model);
 
 }  // namespace inferno

@@ -39,7 +39,7 @@ struct CacheGroup {
   int blocks = 0;
 };
 
-// Blocks that hold so many tokens.
+// The number of blocks that hold `tokens` tokens.
 constexpr int blocks_for(int tokens, int block_size) {
   return (tokens + block_size - 1) / block_size;
 }

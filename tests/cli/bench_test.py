@@ -63,7 +63,7 @@ class Results(Scene):
         self.assertTrue(all(one["tensor"] and one["change"] and one["why"] for one in found["conversions"]))
 
     def test_can_be_drawn(self):
-        # Of decoding: two batches at two depths in two panels. Of prompts: two lengths for two batches.
+        # Decoding: two batches at two depths in two panels. Prompts: two lengths for two batches.
         self.assertEqual(len(self.plot.getElementsByTagName("circle")), 4 + 4 + 4)
         bench("--plot", "/dev/null", code=2)
 

@@ -124,8 +124,8 @@ TEST_P(Refused, IsAnErrorThatSaysWhatIsMissing) {
 }
 INSTANTIATE_TEST_SUITE_P(Convert, Refused, ::testing::ValuesIn(refused), test_name);
 
-// Of the logits, relative. Random weights are the worst case: an expert chosen by a hair's breadth changes
-// with the rounding of the router's input.
+// The relative error of the logits. Random weights are the worst case: an expert chosen by a hair's breadth
+// changes with the rounding of the router's input.
 struct Bound {
   WeightFormat type;
   double error;

@@ -18,8 +18,8 @@ double total_variation(const std::vector<float>& a, const std::vector<float>& b)
   return 0.5 * sum;
 }
 
-// What the sampler was given for token `at` of the answer, as far as log probabilities tell: repetition looks
-// at the sign of a logit, which they do not have.
+// The input of the sampler for token `at` of the answer, reconstructed from log probabilities. They lack the
+// sign of a logit, which the repetition penalty depends on.
 reference::SampleCase sampling_of(const GenerationRequest& request, const FullAnswer& answer,
                                   std::size_t at) {
   const Sampling& sampling = request.sampling;

@@ -135,7 +135,7 @@ TEST(Contention, AClientWithFiveHundredRequestsDoesNotHoldUpTheOthers) {
     modest.push_back(engine->submit(std::move(request)));
   }
   for (const auto& stream : modest) EXPECT_TRUE(read(*stream)[0].finished.has_value());
-  // What was there before them may have begun; of what was waiting they overtook the most.
+  // Some earlier requests may have begun, but the modest clients overtook most of those that waited.
   EXPECT_GT(engine->stats().waiting, 250);
   for (const auto& stream : greedy) stream->cancel();
   wait_until_idle(*engine);

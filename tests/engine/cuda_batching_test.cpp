@@ -11,7 +11,7 @@
 namespace inferno::testing {
 namespace {
 
-// Of two distributions over a hundred tokens whose logits agree as closely as parity asks.
+// The distance of two distributions over a hundred tokens whose logits agree as closely as parity requires.
 double limit() {
   return 1.5 * model_backend().parity;
 }
@@ -41,7 +41,7 @@ struct Expected {
   std::vector<FullAnswer> answers;
 };
 
-// Two hundred requests and what each of them alone gets.
+// Two hundred requests and the answer that each one gets when it runs alone.
 const Expected& expected_of(const std::string& model) {
   static std::map<std::string, Expected> all;
   Expected& out = all[model];

@@ -17,7 +17,7 @@ struct Watch {
 // The logits of a row with this top_k get a NaN.
 inline constexpr int poisoned_top_k = 77;
 
-// Of the backend made last.
+// The watch of the backend that was made last.
 Watch& watch();
 std::unique_ptr<Backend> watched(std::unique_ptr<Backend> backend);
 

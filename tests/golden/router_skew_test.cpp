@@ -73,7 +73,7 @@ void print(const std::string& label, const std::vector<double>& shares) {
   std::cout << '\n';
 }
 
-// What the busiest eighth of the experts, as many as a token takes, get of all choices.
+// The share of all choices that goes to the busiest eighth of the experts (a token chooses as many).
 double share_of_busiest(const std::vector<double>& shares) {
   const std::size_t eighth = shares.size() / 8;
   return std::accumulate(shares.begin(), shares.begin() + static_cast<std::ptrdiff_t>(eighth), 0.0) /
@@ -91,7 +91,7 @@ void expect_agreement(const Checkpoint& checkpoint, std::vector<Routes>& routes)
   EXPECT_LE(static_cast<double>(detours.size()), 0.05 * 2 * (prompt + decoded));
 }
 
-// What the experts of a mixture with such routers took, the busiest first; its results agree as well.
+// The choices per expert of a mixture with such routers, busiest first; checks its results as well.
 std::vector<double> shares_with(float skew) {
   std::vector<Routes> routes;
   expect_agreement(*mixture(skew), routes);

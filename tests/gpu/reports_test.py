@@ -31,7 +31,7 @@ class Bytes(unittest.TestCase):
         self.assertAlmostEqual(sum(gpu_bytes.llama_1b(2048).values()) / 1e6, 2538.6, places=1)
 
     def verdict(self, read):
-        """Of the whole script, with an `ncu` that says a token read so many bytes."""
+        """The verdict of the whole script, with an `ncu` that reports `read` bytes for a token."""
         with tempfile.TemporaryDirectory() as folder:
             ncu = pathlib.Path(folder) / "ncu"
             ncu.write_text(f'#!/bin/sh\nwhile [ "$1" != --log-file ]; do shift; done\ncat > "$2" <<X\n{TABLE.replace("2706100000", str(read))}X\n')

@@ -139,7 +139,7 @@ def main():
     for result in results:
         if result["exit"] != 0 or result["job"] in ("generate", "sanitize", "torch"):
             print(f"--- {result['job']}", *result["lines"][:40], sep="\n")
-    print(f"{strays} of {positions} golden positions lie behind a near tie of a router and beyond the tolerance")
+    print(f"{strays} of {positions} golden positions follow a near tie of a router and exceed the tolerance")
     print(f"{summary['passed']} passed, {len(summary['failed'])} failed, broken: {' '.join(summary['broken']) or 'none'}; {summary['seconds']} s")
     for name in summary["failed"]:
         print("FAILED", name)

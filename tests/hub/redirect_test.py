@@ -164,7 +164,7 @@ class Secured(Scene):
                 result = self.download(code=5, HF_ENDPOINT=hub.url, **self.trusting())
                 self.assertRegex(result.err, f"(?i){word}")
                 self.assertLess(result.seconds, 2)
-                self.assertEqual(hub.requests, [], "nothing was asked of it")
+                self.assertEqual(hub.requests, [], "the hub received no request")
 
     def test_an_unknown_authority_is_refused(self):
         result = self.download(code=5, HF_TOKEN=TOKEN)

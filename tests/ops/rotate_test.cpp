@@ -57,7 +57,7 @@ void RotateAndStore::expect_stored(Matrix cache, const HostMatrix& expected,
       untouched += std::all_of(row.begin(), row.end(), [](double value) { return std::isnan(value); });
     }
   }
-  EXPECT_EQ(untouched, cache.rows - expected.rows) << "rows that belong to nobody here were written";
+  EXPECT_EQ(untouched, cache.rows - expected.rows) << "rows outside these sequences were written";
   const double tolerance =
       std::max(relative_tolerance(device.activations()), relative_tolerance(cache.dtype));
   EXPECT_TRUE(agrees(found, expected, tolerance));

@@ -85,9 +85,9 @@ std::vector<std::byte> Device::bytes(Matrix matrix) {
   std::vector<std::byte> content((size + guard_bytes + 3) / 4 * 4);
   const Matrix everything = {matrix.data, DType::i32, 1, static_cast<std::int32_t>(content.size() / 4)};
   backend_->download(content, everything);
-  const auto behind = content.begin() + static_cast<std::ptrdiff_t>(size);
-  EXPECT_TRUE(std::all_of(behind, content.end(), [](std::byte b) { return b == guard; }))
-      << "something was written behind the end of a matrix of [" << matrix.rows << ", " << matrix.cols << "]";
+  const auto end = content.begin() + static_cast<std::ptrdiff_t>(size);
+  EXPECT_TRUE(std::all_of(end, content.end(), [](std::byte b) { return b == guard; }))
+      << "something was written past the end of a matrix of [" << matrix.rows << ", " << matrix.cols << "]";
   content.resize(size);
   return content;
 }

@@ -36,7 +36,7 @@ void write_one_row_too_many() {
 }
 
 TEST(Device, NoticesWritesPastTheEnd) {
-  EXPECT_NONFATAL_FAILURE(write_one_row_too_many(), "behind the end");
+  EXPECT_NONFATAL_FAILURE(write_one_row_too_many(), "past the end");
 }
 
 TEST(Device, KeepsAWeightsBytesAndNumbersTogether) {

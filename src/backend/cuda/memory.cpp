@@ -65,7 +65,7 @@ Staging::~Staging() {
   }
 }
 
-// A slot whose last copy is complete, with room for so many bytes. Several small uploads may be in flight, so
+// A slot whose last copy is complete, with room for `bytes`. Several small uploads may be in flight, so
 // there are more than two slots; only the first two, which carry weights, are large.
 Staging::Slot& Staging::next(std::size_t bytes) {
   const std::size_t turn = bytes > (std::size_t{64} << 10) ? 2 : std::size(slots_) - 2;

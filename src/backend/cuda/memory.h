@@ -36,7 +36,7 @@ class Workspace {
  public:
   Workspace(DeviceMemory& memory, std::string purpose) : memory_(memory), purpose_(std::move(purpose)) {}
 
-  // Grows to at least so many bytes, losing its contents. Must not grow while a graph is recorded.
+  // Grows to at least `bytes`, losing its contents. Must not grow while a graph is recorded.
   std::byte* at_least(std::size_t bytes);
   std::size_t size() const { return buffer_.size(); }
 

@@ -40,7 +40,7 @@ enum class DriverState {
 struct GpuProbe {
   DriverState state = DriverState::no_hardware;
   int code = 0;                     // what cuInit or a later call returned, when it was not 0
-  std::string detail = {};          // what the loader or the driver said
+  std::string detail = {};          // the message of the loader or the driver
   int cuda_version = 0;             // the newest CUDA this driver runs: 13000 is 13.0; 0 when unknown
   std::string driver_version = {};  // "580.95.05"; empty when unknown
   std::vector<GpuDevice> devices = {};

@@ -36,7 +36,7 @@ class Products {
                                   const MoeWeights& weights);
   SingleToken& single() { return single_; }
 
-  // Sizes the workspaces for steps of so many tokens.
+  // Size the workspaces before the first step.
   void reserve_expanded(std::size_t bytes) { expanded_.at_least(bytes); }
   void reserve_experts(const MoeMlp& spec, int width, std::int64_t tokens);
 

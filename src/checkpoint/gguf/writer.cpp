@@ -202,10 +202,10 @@ void write_gguf(const std::filesystem::path& path, const OutgoingGguf& file, con
     std::uint64_t written = 0;
     file.tensors[i].write([&](std::span<const std::byte> bytes) {
       written += bytes.size();
-      expects(written <= wanted, "a tensor writes no more bytes than it said");
+      expects(written <= wanted, "a tensor writes no more bytes than announced");
       out.write(bytes);
     });
-    expects(written == wanted, "a tensor writes as many bytes as it said");
+    expects(written == wanted, "a tensor writes as many bytes as announced");
     out.write(std::vector<std::byte>(padded(wanted) - wanted));
   }
   out.finish();

@@ -198,8 +198,8 @@ struct AddScaling {
     keys.whole("rope.scaling.original_context_length", scaling.original_context);
     if (scaling.beta_fast != 32.0f) keys.add("rope.scaling.yarn_beta_fast", scaling.beta_fast);
     if (scaling.beta_slow != 1.0f) keys.add("rope.scaling.yarn_beta_slow", scaling.beta_slow);
-    // Another attention factor than the usual one is not said: readers disagree about what the key for it
-    // means. The comparison with the original then refuses the model.
+    // No key is written for an unusual attention factor, because readers disagree about its meaning. The
+    // comparison with the original then refuses such a model.
   }
   void operator()(const LongRopeScaling& scaling) const {
     keys.whole("rope.scaling.original_context_length", scaling.original_context);

@@ -1,6 +1,6 @@
-// A Hugging Face checkpoint as the GGUF file that llama.cpp's converter would make of it. The tables that
-// read such files are used backwards, and the result is read again before it is written: what a GGUF file
-// cannot say about a model is refused, never left out.
+// Converts a Hugging Face checkpoint to the GGUF file that llama.cpp's converter would write. The loader's
+// tables are used in reverse, and the header is loaded and compared before it is written: a model that GGUF
+// cannot represent is refused, never altered.
 #pragma once
 
 #include <optional>

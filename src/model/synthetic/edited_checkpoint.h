@@ -1,4 +1,4 @@
-// For tests: a random model with single things made wrong.
+// For tests: a random checkpoint with single tensors or config keys changed to invalid ones.
 #pragma once
 
 #include <map>

@@ -44,7 +44,7 @@ constexpr int stream_batch_floats = stream_warps * stream_warp_floats;
 constexpr int stream_small_floats = stream_warps + 1 + stream_router_rows + 16;
 // Bytes that codecs may read after the input and the ring, and multiply by zero.
 constexpr int stream_input_padding = 128, stream_ring_padding = 2048;
-// Shared memory in front of the ring, for so many elements of input.
+// Bytes of shared memory before the ring, for an input of `inputs` elements.
 constexpr int stream_fixed_bytes(int inputs) {
   const int floats = 2 * stream_batch_floats + stream_small_floats + 2 * stream_max_active + inputs / 16;
   return ((2 * stream_max_stages + 2) * 8 + 4 * floats + 2 * inputs + stream_input_padding + 127) / 128 * 128;
@@ -54,7 +54,7 @@ constexpr int stream_fixed_bytes(int inputs) {
 std::optional<StreamShape> stream_shape(const DeviceTraits& device, const WeightView& weight, int vectors);
 // Whether there is a stream kernel for a weight that is multiplied by `vectors` inputs.
 bool can_stream(const DeviceTraits& device, const WeightView& weight, int vectors);
-// Blocks that a product of so many rows is divided into: as many partial sums of squares result.
+// The number of blocks that compute a product of `rows` rows, each of which writes a partial sum of squares.
 int stream_blocks(const DeviceTraits& device, int rows);
 // Threads that share an expert of a router, as a power of two.
 int stream_router_shift(int experts);

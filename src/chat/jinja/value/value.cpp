@@ -77,7 +77,7 @@ std::vector<std::uint32_t> sorted_order(const std::vector<DictEntry>& entries) {
   return order;
 }
 
-// Of equal keys the first place and the last value remain.
+// Among equal keys, keeps the first position and the last value.
 void drop_repeated_keys(std::vector<DictEntry>& entries) {
   const std::vector<std::uint32_t> order = sorted_order(entries);
   std::vector<bool> dropped(entries.size(), false);

@@ -218,8 +218,8 @@ struct LoopState {
 // These charge the meter for what they allocate and refuse values nested deeper than the budget.
 Value make_sequence(Meter& meter, std::vector<Value> items, SequenceKind kind = SequenceKind::list);
 Value make_tuple(Meter& meter, std::vector<Value> items);
-// Of entries with equal keys the first keeps its place and the last its value, as in Python. Every key must
-// be hashable (see is_hashable).
+// Among entries with equal keys, the position of the first and the value of the last are kept, as in Python.
+// Every key must be hashable (see is_hashable).
 Value make_dict(Meter& meter, std::vector<DictEntry> entries);
 Value make_iterator(Meter& meter, std::vector<Value> items, std::string_view python_type = "generator");
 Value make_text(Meter& meter, std::string_view bytes, Origin origin = Origin::trusted);

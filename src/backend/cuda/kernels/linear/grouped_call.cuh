@@ -67,7 +67,7 @@ struct GroupedSmem {
   }
 };
 
-// A group, and the pairs of it that this block multiplies.
+// A group, and the range of its tile pairs that this block multiplies.
 struct GroupedPass {
   int expert, place, rows, first, end;
 };

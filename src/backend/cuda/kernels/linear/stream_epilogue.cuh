@@ -110,7 +110,7 @@ __device__ float write_result(const StreamCall& call, const StreamSmem& smem, co
   }
 }
 
-// The router columns that belong to this block's rows: a thread's part of them, loaded early and used late.
+// A thread's part of the router columns that belong to this block's rows, loaded early and used late.
 struct RouterSlice {
   static constexpr int max_columns = stream_router_columns;
   std::uint32_t words[max_columns] = {};
