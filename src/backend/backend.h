@@ -223,7 +223,7 @@ class Backend {
   }
   // How the layout of a packed weight differs from the stored one, and why; nullopt if it does not.
   virtual std::optional<Relayout> relayout(const Weight& /*weight*/) const { return std::nullopt; }
-  // Called once all weights are packed. Allocates everything that operations need beside their arguments, so
+  // Called once all weights are packed. Allocates everything that operations need besides their arguments, so
   // that no operation allocates afterwards.
   virtual void prepare(const ModelSpec& /*spec*/, const Workload& /*largest*/) {}
   virtual void upload(Matrix to, std::span<const std::byte> from) = 0;

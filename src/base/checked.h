@@ -1,5 +1,5 @@
-// Arithmetic on sizes, offsets and counts that come from a file. It is the only way to compute with
-// them: nullopt means "does not fit", and the caller turns that into an error naming the field.
+// Arithmetic on sizes, offsets and counts that come from a file. Such numbers must not be used in
+// plain arithmetic: nullopt means "does not fit", and the caller turns that into an error naming the field.
 #pragma once
 
 #include <cstdint>

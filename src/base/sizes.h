@@ -1,4 +1,5 @@
-// Sizes and counts for people. One format everywhere, so that the figures of two commands can be compared.
+// Human-readable sizes and counts. One format everywhere, so that the figures of two commands can be
+// compared.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@ struct DecoderLimits {
   int context = 0;         // positions a sequence may reach; the rotary table is made for it
 };
 
-// Bytes that a decoder with these limits allocates beside weights and cache.
+// Bytes that a decoder with these limits allocates besides weights and cache.
 std::size_t workspace_bytes(const ModelSpec& spec, const DecoderLimits& limits, DType type);
 
 class Decoder {

@@ -1,4 +1,5 @@
-// What a decoder-only transformer is, as data. decoder.cpp is the only code that interprets it.
+// A decoder-only transformer described as data: families produce it, and the one forward pass (decoder.cpp)
+// runs it.
 #pragma once
 
 #include <string>

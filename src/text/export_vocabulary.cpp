@@ -214,7 +214,7 @@ class Exporter {
     }
     const auto takes_space = [](const AddedToken& t) { return t.lstrip || t.rstrip || t.single_word; };
     if (std::ranges::any_of(model_.added, takes_space)) {
-      to.notes.emplace_back("control tokens no longer take the white space beside them: GGUF cannot say so");
+      to.notes.emplace_back("control tokens no longer strip adjacent white space: GGUF has no key for it");
     }
   }
 

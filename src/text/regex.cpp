@@ -102,10 +102,12 @@ Regex::Regex(std::string_view pattern, std::string_view where) : pattern_(patter
 }
 
 void Regex::give_up() const {
-  fail(ErrorKind::unsupported,
-       fmt::format("{}: pattern {} takes too long on this text", where_, quote(pattern_)),
-       {.why = "the work per match and per byte of text is limited, so that a hostile pattern cannot hang us",
-        .next = {}});
+  fail(
+      ErrorKind::unsupported,
+      fmt::format("{}: pattern {} takes too long on this text", where_, quote(pattern_)),
+      {.why =
+           "the work per match and per byte of text is limited, so that a hostile pattern cannot run forever",
+       .next = {}});
 }
 
 RegexScan::RegexScan(const Regex& regex, std::string_view text, RegexScratch& scratch)

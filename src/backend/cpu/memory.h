@@ -1,4 +1,4 @@
-// Host memory for weights, cache and activations, and for what operations need between their steps.
+// Host memory for weights, cache and activations, and for the intermediate results of operations.
 #pragma once
 
 #include <array>

@@ -22,10 +22,10 @@ void DeviceMemory::refuse(std::size_t bytes, std::string_view purpose) const {
   }
   fail(
       ErrorKind::device,
-      fmt::format("{}: {} of device memory wanted, {} of {} free; taken so far {} ({})", purpose,
+      fmt::format("{}: {} of device memory needed, {} of {} free; allocated so far {} ({})", purpose,
                   human_size(bytes), human_size(free), human_size(total), human_size(taken),
                   plan.empty() ? "nothing" : plan),
-      {.why = fmt::format("this GPU has room for {} of weights, cache and activations in all",
+      {.why = fmt::format("this GPU has room for {} of weights, cache and activations in total",
                           human_size(taken + free)),
        .next = "use a shorter context, fewer sequences or a smaller quantization, stop other programs on the "
                "GPU (`nvidia-smi`), or choose --device cpu"});

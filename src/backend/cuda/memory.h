@@ -31,7 +31,7 @@ class DeviceMemory {
   std::shared_ptr<Ledger> ledger_;  // also held by every buffer, which subtracts itself
 };
 
-// A buffer that only grows, for what operations need beside their arguments. Sized while loading.
+// A buffer that only grows, for what operations need besides their arguments. Sized while loading.
 class Workspace {
  public:
   Workspace(DeviceMemory& memory, std::string purpose) : memory_(memory), purpose_(std::move(purpose)) {}

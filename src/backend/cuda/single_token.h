@@ -1,7 +1,7 @@
 // Steps of one token whose products stream their weights, and what one kernel leaves to the next.
 // A norm needs the whole row before any of its elements is right. So the kernel that adds a branch to the
 // residual stream writes rows without the factor 1 / rms, and the kernel that reads them multiplies its own
-// sums by it. NormedRows carries what is missing from the one operation to the other.
+// sums by it. NormedRows carries the missing factor from one operation to the next.
 #pragma once
 
 #include "backend/backend.h"

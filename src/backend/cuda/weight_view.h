@@ -33,14 +33,14 @@ WeightView view(const Weight& weight);
 std::vector<WeightView> views(const Linear& weights);
 // The view of a weight that is not in memory; its layout is the fastest for its format.
 WeightView view_of_shape(const WeightShape& shape);
-// What expand() makes of a weight, with the weight's own data.
+// The weight as expand() writes it (bf16 in tiles), except that `data` still points to the weight itself.
 WeightView decoded_view(const WeightView& weight);
 
 // Whether one product may take both as its parts.
 inline bool same_kind(const WeightView& a, const WeightView& b) {
   return a.format == b.format && a.layout == b.layout && a.cols == b.cols;
 }
-// What gemm() reads as it is.
+// True if gemm() can read the weight without decoding it first.
 inline bool is_decoded(const WeightView& weight) {
   return weight.format == WeightFormat::bf16 && weight.layout == Layout::tiled;
 }

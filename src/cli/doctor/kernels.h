@@ -1,5 +1,6 @@
-// Which kernels a backend runs for which numbers of tokens, for people: what `doctor --verbose` and
-// `bench --verbose` print. The names come from Backend::kernel_for, which asks where operations ask.
+// The list of kernels that a backend runs for each number of tokens, as `doctor --verbose` and
+// `bench --verbose` print it. The names come from Backend::kernel_for, which makes the same choice as the
+// operations.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// A model by name, downloaded first if it is not completely on this machine and the user agrees.
+// Resolves a model name; if the model is not complete on this machine and the user agrees, downloads it
+// first.
 #pragma once
 
 #include <string>

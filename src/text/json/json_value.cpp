@@ -163,7 +163,7 @@ JsonDocument::JsonDocument(std::string text, std::string_view name) : name_(name
     const std::string why = limit ? fmt::format("more than {} levels or {} values", max_depth, max_values)
                                   : rapidjson::GetParseError_En(reader.GetParseErrorCode());
     fail(ErrorKind::corrupt,
-         fmt::format("{}: not acceptable JSON at offset {}: {}", name, reader.GetErrorOffset(), why));
+         fmt::format("{}: invalid JSON at offset {}: {}", name, reader.GetErrorOffset(), why));
   }
 }
 
