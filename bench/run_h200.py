@@ -2,9 +2,9 @@
 """Every speed that docs/benchmarks.md states for one NVIDIA H200, in one command: run_h200.py INFERNO [--only REGEX] [--out FILE]
 
 Random weights of the true shapes, at least 256 tokens of each stream, the median of five runs; host wall clock, tokens drawn on
-the device and read back. Beside each figure stand llama.cpp's on the same GPU (b21e4de, best flags) and what must be reached.
-Writes JSON (bench/results/h200.json unless told otherwise), which holds the command and the commit of each figure, and ends with
-1 when a command fails or takes too long; a figure below its goal is marked, and counted, and ends with 1 only under --strict.
+the device and read back. Each figure is printed next to llama.cpp's on the same GPU (b21e4de, best flags) and its goal.
+Writes JSON (to bench/results/h200.json by default) with the command and the commit of each figure. Exits with 1 if a command
+fails or takes too long; figures below their goal are marked and counted, and are failures only with --strict.
 """
 import argparse
 import datetime

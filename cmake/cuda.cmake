@@ -1,7 +1,7 @@
-# The CUDA language, when it is wanted (INFERNO_CUDA) and nvcc is there. Sets INFERNO_HAS_CUDA.
+# Enables the CUDA language if INFERNO_CUDA is set and nvcc is available. Sets INFERNO_HAS_CUDA.
 # inferno_cuda_backend(inferno_backend) then adds the sources of src/backend/cuda to a target.
 set(INFERNO_HAS_CUDA OFF)
-# What src/cli/version.h tells doctor about the CUDA backend in this program: nothing, unless there is one.
+# The properties of the CUDA backend in this build, for src/cli/version.h and `doctor`; empty without one.
 set(INFERNO_CUDA_TOOLKIT 0)
 set(INFERNO_CUDA_BUILT_FOR "")
 set(cuda_folder ${CMAKE_SOURCE_DIR}/src/backend/cuda)

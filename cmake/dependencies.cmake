@@ -1,4 +1,4 @@
-# Every third-party library, and nowhere else. nlohmann-json, RapidJSON and CLI11 are headers; so is fmt, but compiled
+# The only file that finds third-party libraries. nlohmann-json, RapidJSON and CLI11 are headers; so is fmt, but compiled
 # once, because as headers alone it would double the time of the whole build.
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)

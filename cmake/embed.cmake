@@ -1,6 +1,6 @@
 # inferno_embed(OUT DIRECTORY): writes OUT, a source file that holds every file of DIRECTORY and defines
 # inferno::builtin_files(). The assembler copies the bytes, so that twelve megabytes cost neither compile time
-# nor anything at start: the system reads the pages that are looked at.
+# nor start-up time: the system loads only the pages that are read.
 function(inferno_embed out directory)
   file(GLOB files CONFIGURE_DEPENDS LIST_DIRECTORIES false ${directory}/*)
   set(blobs "")

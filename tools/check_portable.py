@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails when a program needs more of another machine than glibc 2.36: a further library, or a newer symbol.
+"""Fails if a program needs more than glibc 2.36 at run time: another library, or a newer symbol.
 
 Run by .ci/run on the portable build:  check_portable.py PROGRAM
 """

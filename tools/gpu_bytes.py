@@ -91,7 +91,7 @@ def examine(arguments, shape, results):
         text = profile(arguments, shape, pathlib.Path(folder) / "ncu.csv")
     rows = rows_of(text or "")
     if not rows:
-        print(f"{shape}: ncu counted nothing; it said:\n" + "\n".join((text or "").splitlines()[-15:]), flush=True)
+        print(f"{shape}: ncu counted nothing; its output:\n" + "\n".join((text or "").splitlines()[-15:]), flush=True)
         return 2
     parts = LIMITS[shape](arguments.depth + arguments.tokens)
     limit, read = sum(parts.values()), sum(number(row[READ]) for row in rows)

@@ -1,7 +1,7 @@
 """Random weights of a true shape, made on the GPU: as files hold them, and as transformers computes on them.
 
-Of a mixture of experts every token is sent to experts of its own by a wide margin: its embedding leans towards directions that
-the routers look for. Choices are spread evenly (or as unevenly as `skew` says), but rounding to bf16 changes none of them, so
+In a mixture of experts, every token chooses its experts by a wide margin: its embedding leans towards directions that
+the routers look for. Choices are spread evenly (or unevenly, by `skew`), but rounding to bf16 does not change any of them, so
 that results of two programs can be compared through 24 layers. With plain random routers one choice in twenty is a near tie,
 and after 24 layers of such choices no two programs agree.
 """

@@ -1,4 +1,4 @@
-"""transformers as the reference for whole models: float32 where all layers at once would not fit, routers watched."""
+"""transformers as the reference for whole models: in float32 even if not all layers fit at once, recording router choices."""
 import contextlib
 import sys
 

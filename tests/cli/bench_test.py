@@ -1,4 +1,4 @@
-"""inferno bench from outside, and the checkpoints it is fed: bench_test.py INFERNO"""
+"""inferno bench as a user runs it, on checkpoints and shapes: bench_test.py INFERNO"""
 import csv
 import hashlib
 import json

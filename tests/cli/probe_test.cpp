@@ -1,4 +1,4 @@
-// The search for GPUs, against drivers that fail in every way a real one was seen to.
+// GPU detection, with fake drivers that fail in every way in which real ones have been observed to fail.
 #include "backend/cuda/probe.h"
 
 #include <gmock/gmock.h>

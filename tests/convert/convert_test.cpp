@@ -1,4 +1,4 @@
-// Models converted to GGUF against what they were converted from.
+// Compares models converted to GGUF with their originals.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What our rounding loses against what that of the reference GGUF files lost, on the same weights.
+// Compares the rounding error of our quantization with that of the reference GGUF files, on the same weights.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// What says that answers of a GPU are near enough must itself tell chance from a wrong sampler.
+// The check that answers of a GPU are close enough must itself be able to tell chance from a wrong sampler.
 #include "engine/answer_divergence.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Whoever shares the step, however the prompt is cut, whatever is preempted or found in the cache: the same
-// answer as alone, bit for bit.
+// A request gets the same answer as when it runs alone, bit for bit: whichever requests share the step,
+// however the prompt is cut, whatever is preempted or found in the cache.
 #include <gtest/gtest.h>
 
 #include <bit>

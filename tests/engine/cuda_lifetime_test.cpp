@@ -1,4 +1,4 @@
-// What a GPU is asked for once the engine is ready: nothing. And what happens when it breaks.
+// No device memory is allocated once the engine is ready; and how the engine ends when the device fails.
 #include <gtest/gtest.h>
 
 #include <iostream>

@@ -1,4 +1,4 @@
-// An engine around a tiny model with random weights, and what its tests do with it.
+// An engine around a tiny model with random weights, and helpers for its tests.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What one request may ask for and how it ends.
+// The settings of a single request, and the ways in which it can end.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The built-in model says what transformers says in float32: ten prompts and their greedy
+// The built-in model generates what transformers generates in float32: ten prompts and their greedy
 // continuations.
 #include <gtest/gtest.h>
 

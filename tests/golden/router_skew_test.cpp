@@ -1,4 +1,4 @@
-// Random mixtures of experts: how evenly their tokens spread, and that results do not depend on it. Where a
+// Random mixtures of experts: how evenly their tokens spread, and that results do not depend on it. If a
 // few experts take most tokens, a prompt's groups are as unequal as in trained models.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What agreement.cpp builds on: routes recorded on one backend hold on another, and a changed route is seen.
+// Tests routing.h: routes recorded on one backend are repeated on another, and a changed route is detected.
 #include "golden/routing.h"
 
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """`inferno generate --device cuda` writes what the reference wrote: generate_test.py INFERNO [SHARED]
 
-The built-in model's answers and TinyStories-656K's stories, greedy. Where the two best words of the model are closer than
-rounding, a story may go another way: then the words up to there must be the same and the two must have been that close."""
+The built-in model's answers and TinyStories-656K's stories, greedy. If the two most likely tokens are closer than the
+rounding error, a story may diverge: then the text before that point must be the same, and the two must have been that close."""
 import json
 import os
 import pathlib

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What is claimed of the GPU at true size, proven in one command: prove.py PROGRAMS [--parts bytes,logits,...] [--out FOLDER]
+"""Checks every claim about the GPU at true size in one command: prove.py PROGRAMS [--parts bytes,logits,...] [--out FOLDER]
 
 PROGRAMS holds `inferno` (for `sanitize` the test programs too; pack.py collects them, or a build folder). Parts, with seconds on
 an H200: bytes (20; what a token reads, by ncu), logits (90; gpt-oss-20b and Llama-3.2-1B against transformers, with even and
-skewed routers), speed (60; beside transformers), bench (130; every figure of docs/benchmarks.md), sanitize (150). They run one
-after another, since each wants the GPU to itself; what they print is shown as it comes. Ends with 1 when one fails.
+skewed routers), speed (60; compared with transformers), bench (130; every figure of docs/benchmarks.md), sanitize (150). They run
+one after another, because each needs the whole GPU; their output is shown as it arrives. Exits with 1 if one fails.
 """
 import argparse
 import os

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Shows that what reads the profiler's and the sanitizer's words understands them, and can fail. Run by ctest as `gpu_reports`."""
+"""Tests the parsers of the profiler's and the sanitizer's output, including that they can fail. Run by ctest as `gpu_reports`."""
 import pathlib
 import stat
 import subprocess

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""All tests that need a GPU, side by side: run_all.py PROGRAMS [--out FOLDER] [--source FOLDER] [--shared FOLDER] [--with sanitize,torch]
+"""Runs all tests that need a GPU concurrently: run_all.py PROGRAMS [--out FOLDER] [--source FOLDER] [--shared FOLDER] [--with sanitize,torch]
 
 PROGRAMS holds the test programs and `inferno` (tests/gpu/pack.py collects them, or the build folder: they are searched there).
-Prints a line for each job and the summary last; writes FOLDER/gpu-tests.json and a log for each job. Ends with 1 when a test
-failed, was skipped for lack of a GPU, or a job took too long. Tests that need the whole device run alone at the end."""
+Prints a line for each job and the summary last; writes FOLDER/gpu-tests.json and a log for each job. Exits with 1 if a test
+failed or was skipped for lack of a GPU, or if a job took too long. Tests that need the whole device run alone at the end."""
 import argparse
 import concurrent.futures
 import json

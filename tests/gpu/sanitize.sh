@@ -1,9 +1,9 @@
 #!/bin/sh
 # Every kernel at three shapes or more under the four tools of compute-sanitizer, all at once: sanitize.sh FOLDER [LOGS]
-# FOLDER holds the test programs (a build, or what pack.py has packed), FOLDER/racecheck or the folder of that name beside FOLDER
-# those of the preset `racecheck`: there every lane arrives at a barrier itself, the only order that racecheck follows. Ends with 1
-# when a tool finds something, takes longer than SECONDS_EACH (180), or no test bears a name that is asked for. SANITIZERS names
-# tools, PARTS what they watch: ops, sample, joined, steps. Needs a GPU; two to three minutes.
+# FOLDER holds the test programs (a build, or what pack.py has packed). FOLDER/racecheck, or the folder of that name next to FOLDER,
+# holds those of the preset `racecheck`, in which every lane arrives at a barrier itself: racecheck tracks no other order. Exits with
+# 1 if a tool finds something, takes longer than SECONDS_EACH (180), or no test has a requested name. SANITIZERS selects tools,
+# PARTS what they check: ops, sample, joined, steps. Needs a GPU; two to three minutes.
 folder=${1%/}
 logs=${2:-$(mktemp -d)}
 mkdir -p "$logs"

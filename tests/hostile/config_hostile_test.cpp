@@ -1,5 +1,5 @@
 // M3: config.json and generation_config.json. Errors that only the model layer detects (heads that do not
-// divide, shapes that contradict the config, unknown architectures) is tested where models are bound.
+// divide, shapes that contradict the config, unknown architectures) are tested where models are bound.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -1,4 +1,4 @@
-// Memory, and what a backend says about itself.
+// Allocation, and the properties that a backend reports.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How much of what the model says it has read: the longest run of words that a story shares with a text.
+"""How much of the model's output is copied: the longest run of words that a story shares with a text.
 
     copied.py TRANSCRIPT CORPUS [OWN_CONVERSATIONS]
 

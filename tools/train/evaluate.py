@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Lets a stored model speak, and checks it against transformers.  evaluate.py MODEL_FOLDER OUT_FOLDER
+"""Generates answers with a stored model and compares it with transformers.  evaluate.py MODEL_FOLDER OUT_FOLDER
 
 OUT gets transcript.json (stories, questions with verdicts, conversations) and builtin_greedy.json (for the tests).
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Puts a trained model in its place: weights, what the tests expect, and the transcript.   install.sh OUT
+# Installs a trained model: its weights, the results that tests expect, and the transcript.   install.sh OUT
 # OUT is the folder that run.sh wrote (model/ or model.tar, builtin_greedy.json, transcript.json). The figures in docs/builtin-model.md are written by hand.
 set -euo pipefail
 out=$1

@@ -50,7 +50,7 @@ def batch(sources, progress, generator, rng):
         parts.append(sources["stories"].rows(stories, generator))
     ids, mask = (torch.cat(part) for part in zip(*parts))
     targets = ids[:, 1:]
-    # What ends a message inside a conversation would have ended the reply when it was said.
+    # The token that ends a message inside a conversation ended the reply when it was generated.
     targets = torch.where((targets == ID["<|end|>"]) & (mask > 0), ID["<|return|>"], targets)
     return ids[:, :-1].contiguous(), targets.contiguous(), mask
 
@@ -132,7 +132,7 @@ class Trainer:
         self.rng.bit_generator.state = state["rng"]
 
     def fit_into_time(self, begin, timed, done):
-        """Fewer steps if they would take longer than allowed; said, because it changes the result."""
+        """Reduces the number of steps if they would take longer than allowed, and reports it, because it changes the result."""
         torch.cuda.synchronize()
         now = time.time()
         possible = self.step + int((self.minutes * 60 - (now - begin)) * done / (now - timed))

@@ -1,4 +1,4 @@
-// A libcuda.so.1 that has whatever GPU a test asks for, by FAKE_CUDA_* variables: a machine for every fault.
+// A fake libcuda.so.1 whose GPUs and faults a test chooses with FAKE_CUDA_* variables.
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
