@@ -8,7 +8,7 @@
 
 namespace inferno {
 
-// Where the kernel shows its state. Tests bring a tree of their own.
+// Where the kernel exposes its state. Tests provide their own tree.
 struct SystemRoots {
   std::filesystem::path proc = "/proc";
   std::filesystem::path cgroup = "/sys/fs/cgroup";

@@ -14,7 +14,7 @@ unsigned char byte_at(std::string_view text, std::size_t at) {
   return static_cast<unsigned char>(text[at]);
 }
 
-// What a first byte demands. The range of the second byte excludes overlong forms, surrogates and everything
+// What a first byte requires. The range of the second byte excludes overlong forms, surrogates and everything
 // above U+10FFFF.
 struct Lead {
   int length = 0;

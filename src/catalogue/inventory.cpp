@@ -12,7 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int max_depth = 2;
-constexpr std::size_t max_entries = 20'000;  // read of one folder
+constexpr std::size_t max_entries = 20'000;  // number of entries read from one folder
 
 std::vector<fs::path> folders_in(const fs::path& folder) {
   std::vector<fs::path> folders;

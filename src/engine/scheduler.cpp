@@ -152,7 +152,7 @@ void Scheduler::admit() {
     blocks_.claim_prefix(sequence);
     if (!running_.empty() && !fits(sequence)) {
       blocks_.release(sequence);
-      return;  // no overtaking: otherwise a large request might wait for ever
+      return;  // no overtaking: otherwise a large request might wait forever
     }
     waiting_.pop();
     start(sequence);

@@ -16,7 +16,7 @@ struct KnownElsewhere {
   std::string_view what;
 };
 
-// Architectures people will try, and what about them the decoder cannot do.
+// Architectures that users are likely to try, and why the decoder does not support them.
 constexpr std::array known_elsewhere = {
     KnownElsewhere{"granitemoehybrid", "Granite 4 with Mamba layers; state-space layers are not supported"},
     KnownElsewhere{"granitehybrid", "Granite 4 with Mamba layers; state-space layers are not supported"},

@@ -21,8 +21,8 @@ class Problems {
   std::vector<std::string> list_;
 };
 
-// Larger than anything that exists, small enough that no product of two of them leaves 64 bits and no
-// activation row leaves 32.
+// Larger than any existing model, but small enough that the product of two such numbers fits in 64 bits and
+// an activation row in 32.
 constexpr int max_features = 1 << 22;
 constexpr int max_positions = 1 << 24;
 
@@ -83,7 +83,7 @@ void check(Problems& problems, const Rope& rope, int head_dim) {
 void check(Problems&, const LearnedPositions&, int) {}
 
 // Hugging Face configs carry dozens of keys about training, saving and generating. Only a key whose name
-// speaks of the forward pass can make the results silently wrong.
+// refers to the forward pass can make the results silently wrong.
 //
 // Words of keys about the forward pass.
 constexpr std::array suspicious = {

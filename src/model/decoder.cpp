@@ -105,7 +105,7 @@ void Decoder::allocate_activations() {
 Matrix Decoder::forward(const StepInputs& step, std::span<const KvLayer> cache) {
   const int tokens = step.tokens.rows;
   expects(tokens <= limits_.max_tokens && step.logit_rows.rows <= limits_.max_logit_rows, "the step fits");
-  // Long steps come in ever new lengths, and their kernels run longer than it takes to queue them.
+  // Long steps rarely have the same length twice, and their kernels run longer than it takes to queue them.
   constexpr int worth_replaying = 64;
   if (tokens > worth_replaying) {
     queue(step, cache);

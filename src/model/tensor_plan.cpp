@@ -19,7 +19,7 @@ bool ends_with_any(std::string_view name, std::initializer_list<std::string_view
                      [&](std::string_view end) { return name.ends_with(end); });
 }
 
-// Finds the tensors of one slot and says what is wrong with them.
+// Finds the tensors of one slot and reports problems with them.
 class Planner {
  public:
   Planner(const ModelSpec& spec, const Architecture& arch, const Checkpoint& checkpoint)
@@ -75,7 +75,7 @@ class Planner {
   PlannedSlot plan_slot(const SlotRequest& request) {
     std::vector<NameChoice> choices = names_for(request, arch_, checkpoint_.container());
     if (request.slot == Slot::embedding && spec_.tied_head) {
-      // Of two names for one matrix, some exporters keep only the head's.
+      // If embedding and head are one matrix, some exporters keep only the head's name.
       const std::vector<NameChoice> head =
           names_for({.slot = Slot::head, .parts = {}}, arch_, checkpoint_.container());
       choices.insert(choices.end(), head.begin(), head.end());

@@ -172,7 +172,7 @@ void AnswerReader::finish(const Finished& finished) {
 
 Answer write_answer(const TextModel& model, PreparedRequest request, const IsCancelled& is_cancelled,
                     const ShowPart& show) {
-  constexpr auto timeout = std::chrono::milliseconds(50);  // between questions whether it is cancelled
+  constexpr auto timeout = std::chrono::milliseconds(50);  // between checks for cancellation
   AnswerReader reader(model.tokenizer(), request);
   const auto stream = model.engine().submit(std::move(request.generation));
   bool is_read = true;

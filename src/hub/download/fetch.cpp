@@ -163,7 +163,7 @@ class Fetch {
           .next = "run the same command again: it resumes where it stopped"});
   }
 
-  // A response without a body of the file: an address that expired, a server that asks for a pause, a
+  // A response without a body of the file: a URL that expired, a server that asks for a pause, a
   // refusal.
   Then judge_refusal(const Response& response) {
     const bool expired =
@@ -216,7 +216,7 @@ class Fetch {
   std::uint64_t furthest_;    // position that any attempt reached
   int without_progress_ = 0;  // attempts in a row
   int refusals_ = 0;          // responses in a row that ask to try later
-  int new_addresses_ = 0;     // signed addresses in a row that were refused
+  int new_addresses_ = 0;     // signed URLs in a row that were refused
   bool has_begun_ = false;    // the current attempt has received its first bytes
   bool used_signed_url_ = false;
   bool is_stale_ = false;  // the file was restarted during the transfer

@@ -1,5 +1,5 @@
 // One connection at work on one range of a file: requests until the bytes are on disk, through dropped
-// connections, expired addresses and servers that ask for a pause.
+// connections, expired URLs and servers that ask for a pause.
 #pragma once
 
 #include <atomic>

@@ -41,7 +41,7 @@ class ModelDownload {
   // Where the model will be: snapshots/<commit> of the cache, or the folder.
   std::filesystem::path folder() const;
 
-  // Error{io} if the disk has not enough free space.
+  // Error{io} if the disk does not have enough free space.
   void require_space() const;
 
   // As Download::run(). In the cache every verified file is linked at once, and the ref is written when all

@@ -110,7 +110,7 @@ void write_at(int descriptor, std::uint64_t offset, const void* bytes, std::size
 }
 
 constexpr std::string_view suffix = ".inferno.incomplete";
-// Bytes between two journal entries: the most that a kill can lose per connection.
+// Bytes between two journal entries: the maximum that a kill can lose per connection.
 constexpr std::size_t slice = 128 << 10;
 constexpr std::chrono::milliseconds front_wait{100};
 

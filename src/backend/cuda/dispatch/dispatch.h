@@ -1,6 +1,6 @@
 // Which kernels compute an operation: one problem struct and one table for each operation. The operations of
 // the CUDA backend, `inferno doctor --verbose`, `inferno bench --verbose` and the golden file of
-// dispatch_test.cpp all ask these functions, so there is no second account of the choice.
+// dispatch_test.cpp all call these functions, so the choice is defined in one place.
 //
 // Tables are plain C++ and part of every build, so that a choice can be printed and tested without a GPU. The
 // CUDA build has a table of RunRow with the same kernels; is_in_order() compares both at compile time.
@@ -159,7 +159,7 @@ inline constexpr std::size_t rotate_attend_kernels = 2;
 using RotateAttendRow = Row<RotateAttendKernel, AttentionProblem>;
 const RotateAttendRow& choose_rotate_and_attend(const AttentionProblem& problem);
 
-// -- what the tables of several operations ask
+// -- predicates that the tables of several operations share
 
 bool has_gemv(const WeightView& weight);
 // Rows of a gate, then rows of up: one matrix of 2 * hidden rows, or two alike of `hidden`.

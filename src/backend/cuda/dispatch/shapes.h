@@ -98,7 +98,7 @@ constexpr int grouped_small_bytes = 8 * grouped_barriers + 16;
 constexpr int grouped_sums_bytes(int n_tiles) {
   return grouped_teams * (grouped_members - 1) * n_tiles * 32 * 16;
 }
-// Shared memory in front of the ring.
+// Bytes of shared memory before the ring.
 constexpr int grouped_fixed_bytes(const GroupedShape& shape) {
   const int bytes =
       grouped_small_bytes + grouped_sums_bytes(shape.n_tiles) + 8 * shape.n_tiles * shape.token_stride;

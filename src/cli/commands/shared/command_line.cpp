@@ -143,7 +143,7 @@ std::string run_command_line(const Program& program, std::span<const AddCommand>
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    // Help and version leave through here too; everything else is the caller's mistake.
+    // CLI11 also throws for --help and --version; everything else is an invalid command line.
     if (error.get_exit_code() == 0) {
       std::ostringstream text;
       app.exit(error, text, text);
