@@ -140,7 +140,7 @@ class Interrupting(Scene):
         terminal = self.ready(self.chat, *SHORT)
         terminal.send("never mind\x03")
         terminal.wait_for(r"never mind\^C\n>>> $")
-        self.assertNotIn("to leave", terminal.screen.text())
+        self.assertNotIn("to exit", terminal.screen.text())
         terminal.send("\x03")
         terminal.wait_for(r"to exit, type /exit or press Ctrl-D\n>>> $")
         terminal.send("/exit\r")
