@@ -59,7 +59,7 @@ class FileSource final : public ByteSource {
   void check_unchanged() const override {
     struct stat now = {};
     if (::fstat(descriptor_, &now) != 0) {
-      fail(ErrorKind::io, fmt::format("{}: cannot be examined: {}", name_, std::strerror(errno)));
+      fail(ErrorKind::io, fmt::format("{}: cannot read the file status: {}", name_, std::strerror(errno)));
     }
     const auto size = static_cast<std::uint64_t>(now.st_size);
     if (size != size_) changed(fmt::format("expected {} bytes, but now it has {}", size_, size));
@@ -68,9 +68,10 @@ class FileSource final : public ByteSource {
 
  private:
   [[noreturn]] void changed(const std::string& finding) const {
-    fail(ErrorKind::corrupt, fmt::format("{}: {}", name_, finding),
-         {.why = "the file was changed while it was being read, so its parts may not belong together",
-          .next = "wait until nothing writes to it (a download, a copy) and try again, or fetch it again"});
+    fail(
+        ErrorKind::corrupt, fmt::format("{}: {}", name_, finding),
+        {.why = "the file was changed while it was being read, so its parts may not belong together",
+         .next = "wait until nothing writes to it (a download, a copy) and try again, or download it again"});
   }
 
   int descriptor_;

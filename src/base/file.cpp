@@ -71,7 +71,8 @@ fs::path output_path(const fs::path& path) {
   const fs::file_status status = fs::status(target, problem);
   if (fs::exists(status) && !fs::is_regular_file(status)) {
     fail(ErrorKind::invalid_request, fmt::format("{}: exists and is not a regular file", path.string()),
-         {.why = "a finished file is moved into place, which would replace it", .next = "name another file"});
+         {.why = "a finished file is moved into place, which would replace it",
+          .next = "choose another file name"});
   }
   return target;
 }

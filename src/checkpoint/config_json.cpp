@@ -65,7 +65,7 @@ class Flattener final : public JsonEvents {
                                            max_path_bytes, quote(path_)));
     }
     if (!seen_.insert(path_).second) {
-      fail(ErrorKind::corrupt, fmt::format("{}: {} is given twice", origin_, quote(path_)));
+      fail(ErrorKind::corrupt, fmt::format("{}: duplicate key {}", origin_, quote(path_)));
     }
     if (seen_.size() > max_values) {
       fail(ErrorKind::corrupt, fmt::format("{}: expected at most {} values", origin_, max_values));

@@ -151,7 +151,7 @@ TEST(Device, IsUnusableForReasonsThatAreNamed) {
 
   EXPECT_EQ(why_unusable(hopper, driver, build), std::nullopt);
   EXPECT_THAT(why_unusable(hopper, driver, {})->why, HasSubstr("without the CUDA backend"));
-  EXPECT_THAT(why_unusable(hopper, old_driver, build)->why, HasSubstr("550.1 runs CUDA 12.4 at most"));
+  EXPECT_THAT(why_unusable(hopper, old_driver, build)->why, HasSubstr("550.1 supports CUDA 12.4 at most"));
   const auto wrong = why_unusable(ampere, driver, build);
   EXPECT_THAT(wrong->why, HasSubstr("8.0, this program has kernels for sm_90a"));
   EXPECT_THAT(wrong->next, HasSubstr("INFERNO_CUDA_ARCHITECTURES=80"));

@@ -20,7 +20,7 @@ constexpr std::size_t min_checked = std::size_t{16}
 [[noreturn]] void refuse(std::size_t bytes, std::uint64_t available, std::string_view purpose) {
   fail(ErrorKind::io,
        fmt::format("{}: needs {} of memory, {} available", purpose, human_size(bytes), human_size(available)),
-       {.why = "the operating system would end the process rather than refuse later",
+       {.why = "the operating system would kill the process later instead of refusing the allocation",
         .next = "use a smaller model, a smaller quantization, a shorter context or fewer sequences"});
 }
 

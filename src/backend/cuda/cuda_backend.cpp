@@ -99,7 +99,7 @@ class CudaBackend final : public Backend {
     check(cudaProfilerStop());
   }
   std::optional<std::string> refuses_determinism() override {
-    return "the CUDA kernels are chosen by the number of tokens in a step, and sum in another order for each";
+    return "the CUDA kernels depend on the number of tokens in a step and differ in the order of their sums";
   }
 
   Buffer allocate(std::size_t bytes, std::string_view purpose) override {
@@ -121,7 +121,7 @@ class CudaBackend final : public Backend {
       return Relayout{"tiles of eight rows", "the kernels read eight rows together; no value changes"};
     }
     return Relayout{
-        "codes and scales apart",
+        "codes and scales separated",
         fmt::format("blocks of {} bytes cannot be read 16 bytes at a time", block_bytes(weight.format))};
   }
   void prepare(const ModelSpec& spec, const Workload& largest) override;
@@ -232,19 +232,19 @@ std::optional<std::string> CudaBackend::refuses(const BlockSpec& block, WeightFo
                        attention.kv_heads, attention.head_dim);
   }
   if (attention.head_dim > max_head_dim) {
-    return fmt::format("heads of {} elements: the CUDA attention kernels take {} at most", attention.head_dim,
-                       max_head_dim);
+    return fmt::format("heads of {} elements: the CUDA attention kernels support at most {}",
+                       attention.head_dim, max_head_dim);
   }
   if (const auto* moe = std::get_if<MoeMlp>(&block.mlp)) {
     if (moe->active < 1 || moe->active > moe->experts) {
       return fmt::format("{} active of {} experts", moe->active, moe->experts);
     }
     if (moe->active > max_active_experts) {
-      return fmt::format("{} active experts: the CUDA kernels choose {} at most", moe->active,
+      return fmt::format("{} active experts: the CUDA kernels support at most {}", moe->active,
                          max_active_experts);
     }
     if (moe->experts > max_experts) {
-      return fmt::format("{} experts: the CUDA kernels sort tokens by {} at most", moe->experts, max_experts);
+      return fmt::format("{} experts: the CUDA kernels support at most {}", moe->experts, max_experts);
     }
   }
   return std::nullopt;

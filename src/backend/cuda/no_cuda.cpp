@@ -7,8 +7,8 @@
 namespace inferno {
 
 std::unique_ptr<Backend> make_cuda_backend(int /*device*/, int /*threads*/) {
-  fail(ErrorKind::device, "--device cuda: there is no CUDA backend in this program",
-       {.why = "it was built without nvcc, or without -DINFERNO_CUDA=ON",
+  fail(ErrorKind::device, "--device cuda: this program was built without the CUDA backend",
+       {.why = "nvcc was missing, or -DINFERNO_CUDA=ON was not set",
         .next = "build with `cmake --preset cuda`, or use --device cpu"});
 }
 
@@ -17,7 +17,7 @@ bool cuda_is_usable() {
 }
 
 std::optional<std::string> cuda::self_check(int /*device*/) {
-  return "there is no CUDA backend in this program";
+  return "this program was built without the CUDA backend";
 }
 
 }  // namespace inferno

@@ -222,7 +222,7 @@ Advice explain(const GpuProbe& probe, const ProbeSources& sources) {
     case DriverState::ready:
     case DriverState::no_hardware: return {};
     case DriverState::no_library:
-      return {"an NVIDIA GPU is in this machine, but libcuda.so.1 is not installed",
+      return {"this machine has an NVIDIA GPU, but libcuda.so.1 is not installed",
               install + "; in a container, start it with access to the GPU"};
     case DriverState::broken_library:
       return {fmt::format("libcuda.so.1 cannot be used: {}", probe.detail), install};
@@ -234,14 +234,15 @@ Advice explain(const GpuProbe& probe, const ProbeSources& sources) {
           fmt::format("CUDA_VISIBLE_DEVICES=\"{}\" hides every GPU", sources.visible_devices.value_or("")),
           "unset CUDA_VISIBLE_DEVICES, or name a GPU that `nvidia-smi -L` lists"};
     case DriverState::no_permission:
-      return {fmt::format("this user may not open /dev/nvidia* ({})", probe.detail),
+      return {fmt::format("no permission to open /dev/nvidia* ({})", probe.detail),
               "run as a member of the group that owns /dev/nvidia0 (often `video` or `render`)"};
     case DriverState::mismatch:
-      return {fmt::format("kernel module and driver library are of different versions ({})", probe.detail),
-              "restart the machine, so that the module of the installed version is loaded"};
+      return {
+          fmt::format("the kernel module and the driver library have different versions ({})", probe.detail),
+          "restart the machine, so that the module of the installed version is loaded"};
     case DriverState::not_ready:
       return {fmt::format("the GPU system is not ready ({})", probe.detail),
-              "start nvidia-fabricmanager (NVSwitch machines) or the MPS daemon, and look at its log"};
+              "start nvidia-fabricmanager (NVSwitch machines) or the MPS daemon, and check its log"};
     case DriverState::failed:
       return {fmt::format("the driver failed with {}", probe.detail),
               "check `nvidia-smi` and the kernel's log; loading the module nvidia-uvm often helps"};
@@ -265,7 +266,7 @@ std::optional<Advice> why_unusable(const GpuDevice& device, const GpuProbe& prob
     return Advice{"this program was built without the CUDA backend", "use --device cpu, which needs no GPU"};
   }
   if (probe.cuda_version / 1000 < build.toolkit_version / 1000) {
-    return Advice{fmt::format("the driver{}{} runs CUDA {} at most, this program needs {}",
+    return Advice{fmt::format("the driver{}{} supports CUDA {} at most, this program needs {}",
                               probe.driver_version.empty() ? "" : " ", probe.driver_version,
                               dotted(probe.cuda_version), dotted(build.toolkit_version)),
                   "install a newer NVIDIA driver"};

@@ -31,8 +31,8 @@ enum class DriverState {
   broken_library,  // libcuda.so.1 cannot be loaded, or is a stub
   no_device,       // the driver runs and knows no GPU
   hidden,          // CUDA_VISIBLE_DEVICES hides every GPU
-  no_permission,   // this user may not open /dev/nvidia*
-  mismatch,        // kernel module and library are of different versions
+  no_permission,   // no permission to open /dev/nvidia*
+  mismatch,        // kernel module and library have different versions
   not_ready,       // the system (fabric manager, MPS) is still starting or has failed
   failed,          // any other code
 };

@@ -38,7 +38,7 @@ CUtensorMap tensor_map(const std::byte* data, const TensorShape& shape) {
     fail(ErrorKind::device,
          fmt::format("CUDA: error {} for a tensor of {} x {} x {}", static_cast<int>(result), shape.sizes[2],
                      shape.sizes[1], shape.sizes[0]),
-         {.why = "the driver does not describe such a tensor",
+         {.why = "the driver rejected the description of this tensor",
           .next = "run `inferno doctor` and report the command that led here"});
   }
   return map;

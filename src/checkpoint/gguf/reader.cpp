@@ -198,7 +198,7 @@ GgufMetadata::Entries read_entries(HeaderReader& reader, std::uint64_t count) {
     if (key.empty() || !utf8::is_valid(key)) reader.refuse(fmt::format("invalid key {}", quote(key)));
     const GgufMetadata::Entry entry = read_value(reader, key);
     const auto [place, fresh] = entries.emplace(std::move(key), entry);
-    if (!fresh) reader.refuse(fmt::format("the key {} is given twice", quote(place->first)));
+    if (!fresh) reader.refuse(fmt::format("duplicate key {}", quote(place->first)));
   }
   return entries;
 }
@@ -307,7 +307,7 @@ std::vector<GgufTensor> read_tensors(HeaderReader& reader, std::uint64_t count) 
   for (std::uint64_t i = 0; i < count; ++i) {
     tensors.push_back(read_tensor(reader, unreadable));
     if (!names.insert(tensors.back().name).second) {
-      reader.refuse(fmt::format("tensor {} is given twice", quote(tensors.back().name)));
+      reader.refuse(fmt::format("duplicate tensor {}", quote(tensors.back().name)));
     }
   }
   if (!unreadable.empty()) {

@@ -61,17 +61,17 @@ class HeaderReader final : public JsonEvents {
   void key(std::string name) override {
     if (depth_ == 1) {
       name_ = std::move(name);
-      if (!names_.insert(name_).second) refuse("is given twice");
-      if (names_.size() > max_tensors) refuse(fmt::format("comes after {} others, the limit", max_tensors));
+      if (!names_.insert(name_).second) refuse("appears twice");
+      if (names_.size() > max_tensors) refuse(fmt::format("exceeds the limit of {} tensors", max_tensors));
     } else if (in_metadata()) {
-      if (!metadata_keys_.insert(std::move(name)).second) refuse("gives a key twice");
+      if (!metadata_keys_.insert(std::move(name)).second) refuse("has a duplicate key");
     } else {
       field_ = std::move(name);
       if (field_ != "dtype" && field_ != "shape" && field_ != "data_offsets") {
         refuse(fmt::format("has the field {}, which the format does not define", quote(field_)));
       }
       if (std::find(fields_.begin(), fields_.end(), field_) != fields_.end()) {
-        refuse(fmt::format("gives {} twice", quote(field_)));
+        refuse(fmt::format("has {} twice", quote(field_)));
       }
       fields_.push_back(field_);
     }
@@ -108,7 +108,7 @@ class HeaderReader final : public JsonEvents {
     if (depth_ != 2) unexpected("a plain value");
     const auto* text = std::get_if<std::string>(&value);
     if (in_metadata()) {
-      if (text == nullptr) refuse("may hold only strings");
+      if (text == nullptr) refuse("may contain only strings");
       return;
     }
     if (text == nullptr || field_ != "dtype") unexpected("a plain value");
@@ -142,7 +142,7 @@ class HeaderReader final : public JsonEvents {
 
   [[noreturn]] void unexpected(std::string_view what) const {
     if (depth_ == 0) fail(ErrorKind::corrupt, fmt::format("{}: expected a JSON object as header", origin_));
-    refuse(fmt::format("holds {} where the format has none", what));
+    refuse(fmt::format("has {} where the format allows none", what));
   }
 
   std::string_view origin_;

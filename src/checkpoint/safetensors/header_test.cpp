@@ -103,7 +103,7 @@ TEST(SafetensorsHeader, RefusesKeysGivenTwice) {
   EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},
                           "a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
                       2),
-              HasSubstr("\"a\" is given twice"));
+              HasSubstr("\"a\" appears twice"));
   EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 1),
               HasSubstr("twice"));
 }

@@ -32,7 +32,7 @@ class IndexReader final : public JsonEvents {
     if (depth_ == 1) {
       section_ = std::move(name);
       if (section_ == "weight_map" && std::exchange(has_map, true)) {
-        fail(ErrorKind::corrupt, fmt::format("{}: \"weight_map\" is given twice", origin_));
+        fail(ErrorKind::corrupt, fmt::format("{}: \"weight_map\" appears twice", origin_));
       }
     } else if (in_map()) {
       tensor_ = std::move(name);
@@ -61,7 +61,7 @@ class IndexReader final : public JsonEvents {
             .next = {}});
     }
     if (!shards.emplace(tensor_, *shard).second) {
-      fail(ErrorKind::corrupt, fmt::format("{}: tensor {} is given twice", origin_, quote(tensor_)));
+      fail(ErrorKind::corrupt, fmt::format("{}: tensor {} appears twice", origin_, quote(tensor_)));
     }
     if (shards.size() > max_tensors) {
       fail(ErrorKind::corrupt, fmt::format("{}: expected at most {} tensors", origin_, max_tensors));
