@@ -1,4 +1,4 @@
-// How far results may lie from the reference, stated once. All are relative L2 distances.
+// How much results may differ from the reference, defined in one place. All are relative L2 distances.
 #pragma once
 
 #include "tensor/matrix.h"

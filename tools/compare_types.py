@@ -67,7 +67,7 @@ def main():
     parser.add_argument("--tokens", type=int, default=20000)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        # A folder with the file and the original's tokenizer is a model: also where GGUF has no words for that.
+        # A folder with the file and the original's tokenizer is a model, even if GGUF cannot represent the tokenizer.
         folder = pathlib.Path(name)
         for file in pathlib.Path(options.model).glob("*.json"):
             if file.name.startswith(("tokenizer", "special_tokens", "generation")):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes a gpt-oss checkpoint of true size with random weights, as Hugging Face lays it out: sharded safetensors, MXFP4
-experts, everything else bf16. For timing the loader and for comparing whole models where no real weights are at hand.
+experts, everything else bf16. For timing the loader and for comparing whole models when real weights are not available.
 Needs nothing but Python; a process for each core fills the files. Equal arguments give equal files.
 
     tools/make_shape_checkpoint.py /dev/shm/gpt-oss-20b --tokenizer FOLDER   # 13.8 GB

@@ -14,7 +14,7 @@ TEST(Ahead, OneStepIsUnderWayWhileAnotherIsRead) {
   EXPECT_EQ(max_draws_under_way(), 2);
 }
 
-// An answer whose end is known ahead costs no step in vain.
+// An answer whose end is known ahead wastes no step.
 TEST(Ahead, NoStepIsQueuedBehindAFullAnswer) {
   const auto engine = make_engine({});
   for (int i = 0; i < 2; ++i) generate(*engine, greedy({1, 2, 3}, 20));

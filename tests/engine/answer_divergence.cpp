@@ -158,9 +158,9 @@ void DivergenceCheck::add(const GenerationRequest& request, const FullAnswer& fo
 }
 
 void DivergenceCheck::expect(double far_share) const {
-  std::cout << answers_ << " answers, " << divergences_.count() << " of them part where "
-            << divergences_.expected() << " are expected; " << steps_ << " distributions, " << far_
-            << " farther than " << limit_ << ", the farthest " << farthest_ << '\n';
+  std::cout << answers_ << " answers, " << divergences_.count() << " diverge, expected "
+            << divergences_.expected() << "; " << steps_ << " distributions, " << far_ << " farther than "
+            << limit_ << ", the farthest " << farthest_ << '\n';
   EXPECT_GT(steps_, answers_);
   EXPECT_LE(far_, far_share * steps_);
   EXPECT_LE(divergences_.count(), divergences_.max_count());

@@ -105,7 +105,7 @@ class Case {
         may_take_other_experts_(model_backend().misrouted > 0.0 &&
                                 mixes_experts(describe_model(checkpoint).spec)) {}
 
-  // At once, and token by token where other kernels do that.
+  // The whole prompt in one step, and token by token if that uses other kernels.
   void run() {
     run_one("at once", &Case::at_once);
     if (!model_backend().promises_bits) run_one("token by token", &Case::token_by_token);

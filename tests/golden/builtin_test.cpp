@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The two best logits of a story's word may be nearly equal; a token may differ only where they are closer
+// The two best logits of a token may be nearly equal; the token may differ only if they are closer
 // than this.
 float tie() {
   return model_backend().tie;

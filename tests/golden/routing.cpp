@@ -16,7 +16,7 @@ Matrix row_of(const Matrix& matrix, int row) {
   return out;
 }
 
-// The `active` largest, the lower expert first where they are equal; in order of their number.
+// The `active` largest, the lower expert first if they are equal; in order of their number.
 std::vector<int> chosen(std::span<const float> logits, int active) {
   std::vector<int> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
