@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "backend/sampling.h"
@@ -171,6 +172,33 @@ struct MoeWeights {
   Linear down;  // per expert: [width, hidden]
 };
 
+// The operations of a step whose kernels depend on their arguments, without the rows: see kernel_for().
+struct LinearOperation {
+  const Linear& weights;
+};
+struct LinearActivatedOperation {
+  const Linear& weights;
+  const ActivationSpec& activation;
+};
+struct LinearAddNormOperation {
+  const Linear& weights;
+  const Norm& norm;
+  const Linear* router = nullptr;  // AfterBranch::router
+};
+struct MixExpertsOperation {
+  const MoeMlp& spec;
+  const MoeWeights& weights;
+  const Norm* norm = nullptr;                        // null: mix_experts; otherwise mix_experts_add_norm
+  const LinearAddNormOperation* previous = nullptr;  // which writes the rows, if it does
+};
+struct AttentionOperation {
+  const AttentionSpec& spec;
+  int rope_cols = 0, block_size = 0;
+  int sequences = 1;
+};
+using Operation = std::variant<LinearOperation, LinearActivatedOperation, LinearAddNormOperation,
+                               MixExpertsOperation, AttentionOperation>;
+
 struct DeviceInfo {
   std::string name;
   std::string kernels;  // the instruction set or architecture chosen, by name
@@ -195,11 +223,13 @@ class Backend {
 
   // Why this backend cannot run the block on weights of that format; nullopt if it can.
   virtual std::optional<std::string> refuses(const BlockSpec& block, WeightFormat format) const = 0;
-  // The names of the kernels that multiply `tokens` rows by a weight or run a mixture of experts: what the
-  // operations themselves choose. `doctor --verbose` and `bench --verbose` print them.
-  virtual std::string kernel_for(const WeightShape& weight, int tokens) const = 0;
-  virtual std::string kernel_for_experts(const MoeMlp& /*spec*/, const WeightShape& down, int tokens) const {
-    return kernel_for(down, tokens);
+  // The names of the kernels that run the operation on `tokens` rows of a decoder's step, in order: what the
+  // operation itself chooses. `doctor --verbose` and `bench --verbose` print them. Only the shape and layout
+  // of the weights are read, so weights from weight_without_memory() will do.
+  virtual std::string kernel_for(const Operation& operation, int tokens) const = 0;
+  // In the layout that pack() chooses for the shape.
+  virtual Weight weight_without_memory(const WeightShape& shape) const {
+    return {shape.format, shape.count, shape.rows, shape.cols, {}, 0};
   }
   // Bytes that this device reads from its memory in a second, measured now; 0 if the backend cannot measure.
   virtual double read_bandwidth() { return 0.0; }

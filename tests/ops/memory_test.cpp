@@ -78,7 +78,9 @@ TEST_P(Memory, NamesTheDeviceAndAKernelForEveryFormat) {
   const Backend& backend = device.backend();
   const std::string level = backend.info().kernels;
   for (const WeightFormat format : all_formats) {
-    const std::string name = backend.kernel_for({format, 1, 256, 256}, 512);
+    const Weight weight = backend.weight_without_memory({format, 1, 256, 256});
+    const Linear weights = {.parts = {&weight}, .bias = {}};
+    const std::string name = backend.kernel_for(LinearOperation{weights}, 512);
     if (!level.starts_with("sm_")) {
       EXPECT_TRUE(name.starts_with(level)) << name;
     } else if (device.activations() == DType::f32) {

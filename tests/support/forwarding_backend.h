@@ -18,11 +18,11 @@ class ForwardingBackend : public Backend {
   std::optional<std::string> refuses(const BlockSpec& block, WeightFormat format) const override {
     return inner_->refuses(block, format);
   }
-  std::string kernel_for(const WeightShape& weight, int tokens) const override {
-    return inner_->kernel_for(weight, tokens);
+  std::string kernel_for(const Operation& operation, int tokens) const override {
+    return inner_->kernel_for(operation, tokens);
   }
-  std::string kernel_for_experts(const MoeMlp& spec, const WeightShape& down, int tokens) const override {
-    return inner_->kernel_for_experts(spec, down, tokens);
+  Weight weight_without_memory(const WeightShape& shape) const override {
+    return inner_->weight_without_memory(shape);
   }
   double read_bandwidth() override { return inner_->read_bandwidth(); }
   void show_profiler(const std::function<void()>& body) override { inner_->show_profiler(body); }

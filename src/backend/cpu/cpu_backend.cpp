@@ -1,9 +1,11 @@
 #include "backend/cpu/cpu_backend.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "backend/cpu/memory.h"
 #include "backend/cpu/operations.h"
@@ -43,7 +45,7 @@ class CpuBackend final : public Backend {
   DType activation_type() const override { return DType::f32; }
   DType cache_type() const override { return DType::f32; }
   std::optional<std::string> refuses(const BlockSpec& block, WeightFormat format) const override;
-  std::string kernel_for(const WeightShape& weight, int tokens) const override;
+  std::string kernel_for(const Operation& operation, int tokens) const override;
   std::optional<std::string> refuses_determinism() override { return std::nullopt; }  // always so
 
   Buffer allocate(std::size_t bytes, std::string_view purpose) override {
@@ -99,6 +101,7 @@ class CpuBackend final : public Backend {
   }
 
  private:
+  std::string kernel_for(WeightFormat format, int tokens) const;
   Compute compute() { return {pool_, scratch_, kernels_}; }
 
   IsaLevel level_;
@@ -156,14 +159,39 @@ Weight CpuBackend::pack(const HostWeight& source) {
   return weight;
 }
 
-std::string CpuBackend::kernel_for(const WeightShape& weight, int tokens) const {
+std::string CpuBackend::kernel_for(WeightFormat format, int tokens) const {
   if (kernels_ == nullptr) return "portable, float32";
   const std::span<const int> widths(kernels_->widths, static_cast<std::size_t>(kernels_->width_count));
   const int width = tokens >= widths.back() ? widths.back() : *std::ranges::lower_bound(widths, tokens);
-  const char* arithmetic = has_integers(weight.format)                         ? "int16 activations"
-                           : panel_shape(weight.format, 1, 1).block_bytes != 0 ? "float32"
-                                                                               : "decoded to float32";
+  const char* arithmetic = has_integers(format)                         ? "int16 activations"
+                           : panel_shape(format, 1, 1).block_bytes != 0 ? "float32"
+                                                                        : "decoded to float32";
   return fmt::format("{}, {}, 16 rows x {} tokens", name_of(level_), arithmetic, width);
+}
+
+// What follows a product does not change its kernel. Experts get as many tokens as choose them, at most all.
+std::string CpuBackend::kernel_for(const Operation& operation, int tokens) const {
+  if (std::holds_alternative<AttentionOperation>(operation)) {
+    return fmt::format("{}, float32", name_of(level_));
+  }
+  std::vector<std::string> names;
+  const auto add = [&](const Linear& weights) {
+    for (const Weight* part : weights.parts) {
+      std::string name = kernel_for(part->format, tokens);
+      if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+    }
+  };
+  if (const auto* mix = std::get_if<MixExpertsOperation>(&operation)) {
+    for (const Linear* weights : {&mix->weights.router, &mix->weights.gate_up, &mix->weights.down})
+      add(*weights);
+  } else if (const auto* linear = std::get_if<LinearOperation>(&operation)) {
+    add(linear->weights);
+  } else if (const auto* activated = std::get_if<LinearActivatedOperation>(&operation)) {
+    add(activated->weights);
+  } else {
+    add(std::get<LinearAddNormOperation>(operation).weights);
+  }
+  return fmt::format("{}", fmt::join(names, " / "));
 }
 
 }  // namespace

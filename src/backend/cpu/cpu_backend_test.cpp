@@ -146,7 +146,9 @@ TEST(CpuBackend, NamesItselfAndItsKernels) {
   EXPECT_EQ(backend->info().kernels, name_of(best_level()));
   EXPECT_GT(backend->info().total_bytes, 0u);
   const auto kernel_for = [&](WeightFormat format, int tokens) {
-    return backend->kernel_for({format, 1, 256, 256}, tokens);
+    const Weight weight = backend->weight_without_memory({format, 1, 256, 256});
+    const Linear weights = {.parts = {&weight}, .bias = {}};
+    return backend->kernel_for(LinearOperation{weights}, tokens);
   };
   if (best_level() == IsaLevel::portable) {
     EXPECT_EQ(kernel_for(WeightFormat::q8_0, 1), "portable, float32");

@@ -88,8 +88,11 @@ class CudaBackend final : public Backend {
   DType activation_type() const override { return activations_; }
   DType cache_type() const override { return activations_; }
   std::optional<std::string> refuses(const BlockSpec& block, WeightFormat format) const override;
-  std::string kernel_for(const WeightShape& weight, int tokens) const override;
-  std::string kernel_for_experts(const MoeMlp& spec, const WeightShape& down, int tokens) const override;
+  std::string kernel_for(const Operation& operation, int tokens) const override;
+  Weight weight_without_memory(const WeightShape& shape) const override {
+    const auto layout = static_cast<std::uint8_t>(packer_.layout_for(shape.format));
+    return {shape.format, shape.count, shape.rows, shape.cols, {}, layout};
+  }
   double read_bandwidth() override { return cuda::read_bandwidth(queue(), memory_); }
   void show_profiler(const std::function<void()>& body) override {
     check(cudaStreamSynchronize(queue().stream));
@@ -206,6 +209,7 @@ class CudaBackend final : public Backend {
     if (current != device_) check(cudaSetDevice(device_));
   }
   AttendScratch attend_scratch();
+  AttentionProblem problem_of(const AttentionOperation& operation, int tokens, DType cache) const;
   AttentionProblem problem_of(const AttentionCall& call, Matrix rope_table) const;
   float* sampling_room(int vocab, int rows) {
     const auto at_once = static_cast<std::size_t>(std::min(rows, sample_rows_at_once));
@@ -275,15 +279,23 @@ void CudaBackend::prepare(const ModelSpec& spec, const Workload& largest) {
   check(cudaStreamSynchronize(queue().stream));
 }
 
-AttentionProblem CudaBackend::problem_of(const AttentionCall& call, Matrix rope_table) const {
+AttentionProblem CudaBackend::problem_of(const AttentionOperation& operation, int tokens, DType cache) const {
   return {.device = queue(),
-          .spec = call.spec,
-          .tokens = call.step.tokens.rows,
-          .sequences = call.step.context_len.rows,
-          .rope_cols = rope_table.cols,
-          .block_size = call.step.block_size,
+          .spec = operation.spec,
+          .tokens = tokens,
+          .sequences = operation.sequences,
+          .rope_cols = operation.rope_cols,
+          .block_size = operation.block_size,
           .activations = activations_,
-          .cache = call.cache.keys.dtype};
+          .cache = cache};
+}
+
+AttentionProblem CudaBackend::problem_of(const AttentionCall& call, Matrix rope_table) const {
+  const AttentionOperation operation = {.spec = call.spec,
+                                        .rope_cols = rope_table.cols,
+                                        .block_size = call.step.block_size,
+                                        .sequences = call.step.context_len.rows};
+  return problem_of(operation, call.step.tokens.rows, call.cache.keys.dtype);
 }
 
 void CudaBackend::attend(Matrix out, Matrix qkv, const AttentionCall& call) {
@@ -317,29 +329,20 @@ void CudaBackend::rotate_and_attend(Matrix out, Matrix qkv, Matrix rope_table, c
   attend(out, qkv, call);
 }
 
-std::string CudaBackend::kernel_for(const WeightShape& shape, int tokens) const {
-  const WeightView weight = view_of_shape(shape);
-  return std::string(
-      choose_linear(
-          {.device = queue(), .parts = {&weight, 1}, .tokens = tokens, .in = activations_, .out = DType::f32})
-          .name);
-}
-
-// As the decoder asks: a norm follows, and the operation before has summed the router's logits if it can.
-std::string CudaBackend::kernel_for_experts(const MoeMlp& spec, const WeightShape& down, int tokens) const {
-  const int rows = spec.activation.gated ? 2 * spec.hidden : spec.hidden;
-  const WeightView up = view_of_shape({down.format, spec.experts, rows, down.rows});
-  const WeightView to = view_of_shape({down.format, spec.experts, down.rows, down.cols});
-  const Norm norm;
-  return std::string(choose_experts_kernel({.device = queue(),
-                                            .spec = spec,
-                                            .gate_up = {&up, 1},
-                                            .down = {&to, 1},
-                                            .tokens = tokens,
-                                            .activations = activations_,
-                                            .norm = &norm,
-                                            .logits_summed = tokens == 1})
-                         .name);
+std::string CudaBackend::kernel_for(const Operation& operation, int tokens) const {
+  if (const auto* attention = std::get_if<AttentionOperation>(&operation)) {
+    return kernels_of_attention(problem_of(*attention, tokens, cache_type()));
+  }
+  if (const auto* mix = std::get_if<MixExpertsOperation>(&operation)) {
+    return products_.kernels_of(*mix, tokens);
+  }
+  if (const auto* linear = std::get_if<LinearOperation>(&operation)) {
+    return products_.kernels_of(*linear, tokens);
+  }
+  if (const auto* activated = std::get_if<LinearActivatedOperation>(&operation)) {
+    return products_.kernels_of(*activated, tokens);
+  }
+  return products_.kernels_of(std::get<LinearAddNormOperation>(operation), tokens);
 }
 
 // Why `device` cannot be used; nullopt when it can.

@@ -9,14 +9,6 @@ namespace {
 
 constexpr int min_group = 8;
 
-// Whether a gated result cannot leave f16's range.
-bool fits_f16(const MoeMlp& spec, const MoeWeights& weights) {
-  constexpr float limit = 3e4f;
-  const auto is_mxfp4 = [](const Weight* weight) { return weight->format == WeightFormat::mxfp4; };
-  return largest_activated(spec.activation) < limit && std::ranges::all_of(weights.gate_up.parts, is_mxfp4) &&
-         std::ranges::all_of(weights.down.parts, is_mxfp4);
-}
-
 GemmCall sorted_call(Matrix out, Matrix in, const Linear& weights, const Sorted& sorted, int tiles) {
   return {.out = out,
           .in = in,
@@ -82,6 +74,12 @@ void Products::reserve_experts(const MoeMlp& spec, int width, std::int64_t token
   between_.at_least(measure.used());
 }
 
+struct Products::MixViews {
+  explicit MixViews(const MoeWeights& weights)
+      : gate_up(views(weights.gate_up)), down(views(weights.down)), router(views(weights.router)) {}
+  std::vector<WeightView> gate_up, down, router;
+};
+
 struct Products::MixCall {
   const NormedRows& rows;
   Matrix out;               // the result or, if a norm follows, memory to use
@@ -89,22 +87,32 @@ struct Products::MixCall {
   const MoeMlp& spec;
   const MoeWeights& weights;
   const Mixture& mixture;
-  std::vector<WeightView> gate_up, down;
+  std::span<const WeightView> gate_up, down;
+  const ExpertsProblem& problem;
+  ExpertsKernel kernel;
 
   Matrix in() const { return rows.unfinished(); }
   Chosen chosen() const { return mixture.chosen(spec); }
 };
 
-ExpertsProblem Products::problem_of(const MixCall& call) const {
-  const Weight* router = call.weights.router.parts.front();
+ExpertsProblem Products::problem_of(const MixExpertsOperation& operation, const MixViews& views, Matrix in,
+                                    bool logits_summed) const {
   return {.device = queue_,
-          .spec = call.spec,
-          .gate_up = call.gate_up,
-          .down = call.down,
-          .tokens = call.in().rows,
+          .spec = operation.spec,
+          .gate_up = views.gate_up,
+          .down = views.down,
+          .router = views.router,
+          .tokens = in.rows,
           .activations = activations_,
-          .norm = call.then == nullptr ? nullptr : call.then->norm,
-          .logits_summed = call.rows.router() == router};
+          .norm = operation.norm,
+          .logits_summed = logits_summed};
+}
+
+std::string Products::kernels_of(const MixExpertsOperation& operation, int tokens) const {
+  const MixViews views(operation.weights);
+  const Matrix in = {nullptr, DType::f32, tokens, views.router.front().cols};
+  const bool logits_summed = operation.previous != nullptr && sums_logits(*operation.previous, tokens);
+  return kernels_of_experts(problem_of(operation, views, in, logits_summed), in);
 }
 
 NormedRows Products::run(ExpertsKernel kernel, const MixCall& call) {
@@ -134,15 +142,22 @@ NormedRows Products::mix(const NormedRows& in, Matrix out, const AfterBranch* th
   reserve_experts(spec, rows.cols, rows.rows);
   Parts parts(between_.at_least(0));
   const Mixture mixture = divide(parts, spec, rows.cols, rows.rows);
+  const MixViews views(weights);
+  const Norm* norm = then == nullptr ? nullptr : then->norm;
+  const bool logits_summed = in.router() == weights.router.parts.front();
+  const ExpertsProblem problem =
+      problem_of({.spec = spec, .weights = weights, .norm = norm}, views, rows, logits_summed);
+  const ExpertsKernel kernel = choose_experts_kernel(problem).kernel;
   const MixCall call = {.rows = in,
                         .out = out,
                         .then = then,
                         .spec = spec,
                         .weights = weights,
                         .mixture = mixture,
-                        .gate_up = views(weights.gate_up),
-                        .down = views(weights.down)};
-  const ExpertsKernel kernel = choose_experts_kernel(problem_of(call)).kernel;
+                        .gate_up = views.gate_up,
+                        .down = views.down,
+                        .problem = problem,
+                        .kernel = kernel};
   if (kernel != ExpertsKernel::stream) single_.finish(in);
   return run(kernel, call);
 }
@@ -190,53 +205,43 @@ NormedRows Products::mix_gemv(const MixCall& call) {
   return then->out;
 }
 
-// Float activations, which are for tests, use the generic kernels.
-void Products::route_tokens(const MixCall& call) {
+// Chooses experts for every token. Returns the rows, which the route may have rounded. Float activations,
+// which are for tests, use the generic kernels.
+Matrix Products::route_tokens(const MixCall& call) {
   const Linear& router = call.weights.router;
   const Mixture& mixture = call.mixture;
-  const std::vector<WeightView> parts = views(router);
-  const RouteRow& row = choose_route({.router = parts, .in = call.in(), .activations = activations_});
-  if (row.kernel == RouteKernel::many) {
-    const RoutedRows rows = {
-        .in = call.in(), .bias = bias_of(router), .experts = mixture.experts, .shares = mixture.shares};
-    return route_many(queue_, rows, parts.front(), call.spec);
+  const WeightView& weight = call.problem.router.front();
+  const RouteKernel kernel = choose_route(route_problem(call.problem, call.kernel, call.in())).kernel;
+  RoutedRows rows = {
+      .in = call.in(), .bias = bias_of(router), .experts = mixture.experts, .shares = mixture.shares};
+  if (kernel == RouteKernel::rows || kernel == RouteKernel::rows_f16) {
+    rows.narrow = mixture.input;
+    if (kernel == RouteKernel::rows_f16) rows.narrow.dtype = DType::f16;
+    rows.factors = mixture.factors;
+    route_rows(queue_, rows, weight, call.spec);
+    return rows.narrow;
   }
-  linear(mixture.logits, call.in(), router);
-  route(queue_, mixture.experts, mixture.shares, mixture.logits, call.spec);
+  if (kernel == RouteKernel::many) {
+    route_many(queue_, rows, weight, call.spec);
+  } else {
+    linear(mixture.logits, call.in(), router);
+    route(queue_, mixture.experts, mixture.shares, mixture.logits, call.spec);
+  }
+  return call.in();
 }
 
-// Routes, and brings the rows into the type that the products read: f16 if weights are MXFP4 and the result
-// of the first product stays within f16's range, otherwise bf16.
-Matrix Products::route_grouped(const MixCall& call) {
-  const Linear& router = call.weights.router;
-  const Mixture& mixture = call.mixture;
-  const std::vector<WeightView> parts = views(router);
-  const RouteRow& row =
-      choose_route({.router = parts, .in = call.in(), .activations = activations_, .rounds = true});
-  if (row.kernel != RouteKernel::rows) {
-    route_tokens(call);
-    if (call.in().dtype == mixture.input.dtype) return call.in();
-    convert(queue_, mixture.input, call.in());
-    return mixture.input;
-  }
-  Matrix narrow = mixture.input;
-  if (fits_f16(call.spec, call.weights)) narrow.dtype = DType::f16;
-  route_rows(queue_,
-             {.in = call.in(),
-              .narrow = narrow,
-              .factors = mixture.factors,
-              .bias = bias_of(router),
-              .experts = mixture.experts,
-              .shares = mixture.shares},
-             parts.front(), call.spec);
-  return narrow;
+// The rows in two bytes for each element, as grouped and sorted products read them.
+Matrix Products::narrowed(const MixCall& call, Matrix rows) {
+  if (rows.dtype != DType::f32 || call.mixture.input.dtype == DType::f32) return rows;
+  convert(queue_, call.mixture.input, rows);
+  return call.mixture.input;
 }
 
 NormedRows Products::mix_grouped(const MixCall& call) {
   const Mixture& mixture = call.mixture;
   const Linear &gate_up = call.weights.gate_up, &down = call.weights.down;
-  const int group = expert_group(problem_of(call));
-  const Matrix in = route_grouped(call);
+  const int group = expert_group(call.problem);
+  const Matrix in = narrowed(call, route_tokens(call));
   Matrix hidden = mixture.hidden;
   hidden.dtype = in.dtype;
   sort_choices(queue_, mixture.sorted, call.chosen(), call.spec.experts, {.rows = group});
@@ -333,12 +338,7 @@ void Products::activate_sorted(Matrix in, const MixCall& call) {
 
 NormedRows Products::mix_sorted(const MixCall& call, Gemm* gemm, bool gated) {
   const Mixture& mixture = call.mixture;
-  route_tokens(call);
-  Matrix in = call.in();
-  if (in.dtype != mixture.input.dtype) {
-    convert(queue_, mixture.input, in);
-    in = mixture.input;
-  }
+  const Matrix in = narrowed(call, route_tokens(call));
   sort_choices(queue_, mixture.sorted, call.chosen(), call.spec.experts, {.rows = gemm_rows});
   if (gated) {
     activate_sorted(in, call);

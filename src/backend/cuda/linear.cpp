@@ -11,6 +11,28 @@ struct Products::LinearCall {
   StreamInput in;
 };
 
+struct Products::LinearViews {
+  explicit LinearViews(const LinearAddNormOperation& operation) : parts(views(operation.weights)) {
+    if (operation.router != nullptr) router = views(*operation.router);
+  }
+  std::vector<WeightView> parts, router;
+};
+
+LinearProblem Products::problem_of(const LinearActivatedOperation& operation,
+                                   std::span<const WeightView> parts, Matrix in, DType out) const {
+  LinearProblem problem = problem_of(parts, in, out);
+  problem.activation = &operation.activation;
+  return problem;
+}
+
+LinearProblem Products::problem_of(const LinearAddNormOperation& operation, const LinearViews& views,
+                                   Matrix in) const {
+  LinearProblem problem = problem_of(views.parts, in, DType::f32);
+  problem.norm = &operation.norm;
+  problem.router = views.router;
+  return problem;
+}
+
 struct Products::ActivatedCall {
   Matrix out, wide;
   const NormedRows& in;
@@ -80,33 +102,22 @@ void Products::run(LinearKernel kernel, const LinearCall& call) {
 void Products::linear(Matrix out, const NormedRows& in, const Linear& weights) {
   if (out.rows == 0) return;
   const std::vector<WeightView> parts = views(weights);
-  const auto kernel_for = [&](const WeightView& part) {
-    return choose_linear({.device = queue_,
-                          .parts = {&part, 1},
-                          .tokens = out.rows,
-                          .in = in.unfinished().dtype,
-                          .out = out.dtype})
-        .kernel;
-  };
+  const LinearProblem problem = problem_of(parts, in.unfinished(), out.dtype);
   LinearCall call = {.parts = {},
                      .product = {.out = out,
                                  .in = in.unfinished(),
                                  .bias = bias_of(weights),
                                  .bias_stride = weights.bias.cols},
                      .in = stream_input(in)};
-  const auto streams = [&](const WeightView& part) { return kernel_for(part) == LinearKernel::stream; };
+  const auto streams = [&](const WeightView& part) {
+    return choose_linear(problem_of({&part, 1}, in.unfinished(), out.dtype)).kernel == LinearKernel::stream;
+  };
   if (in.delayed() && !std::ranges::all_of(parts, streams)) call.in = {single_.finish(in), {}};
-  for (std::size_t first = 0; first < parts.size();) {
-    const LinearKernel kernel = kernel_for(parts[first]);
-    std::size_t end = first + 1;
-    while (joins_parts(kernel) && end < parts.size() && end - first < gemv_max_parts &&
-           same_kind(parts[end], parts[first])) {
-      ++end;
-    }
-    call.parts = std::span(parts).subspan(first, end - first);
-    run(kernel, call);
+  for (std::size_t first = 0; first < parts.size(); first += call.parts.size()) {
+    const LinearLaunch launch = linear_launch(problem, first);
+    call.parts = launch.parts;
+    run(launch.row.kernel, call);
     for (const WeightView& part : call.parts) call.product.column += part.rows;
-    first = end;
   }
 }
 
@@ -146,23 +157,45 @@ void Products::run(ActivatedKernel kernel, const ActivatedCall& call) {
 void Products::linear_activated(Matrix out, Matrix wide, const NormedRows& in, const Linear& weights,
                                 const ActivationSpec& activation) {
   const std::vector<WeightView> parts = views(weights);
-  const ActivatedRow& row = choose_linear_activated({.device = queue_,
-                                                     .parts = parts,
-                                                     .tokens = out.rows,
-                                                     .in = in.unfinished().dtype,
-                                                     .out = wide.dtype,
-                                                     .activation = &activation});
+  const ActivatedRow& row =
+      choose_linear_activated(problem_of({weights, activation}, parts, in.unfinished(), wide.dtype));
   run(row.kernel, {out, wide, in, weights, parts, activation});
 }
 
 NormedRows Products::linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights) {
-  const std::vector<WeightView> parts = views(weights);
-  const AddNormRow& row = choose_linear_add_norm(
-      {.device = queue_, .parts = parts, .tokens = then.out.rows, .in = in.dtype, .norm = then.norm});
-  if (row.kernel == AddNormKernel::stream) return single_.linear_add_norm(then, in, weights);
+  const LinearAddNormOperation operation = {weights, *then.norm, then.router};
+  const AddNormKernel kernel =
+      choose_linear_add_norm(problem_of(operation, LinearViews(operation), in)).kernel;
+  if (kernel != AddNormKernel::linear_then_norm) {
+    return single_.linear_add_norm(then, in, weights, kernel == AddNormKernel::stream_logits);
+  }
   linear(then.branch, in, weights);
   if (then.residual.rows > 0) add_norm(queue_, then.out, then.residual, then.branch, then.scale, *then.norm);
   return then.out;
+}
+
+std::string Products::kernels_of(const LinearOperation& operation, int tokens) const {
+  const std::vector<WeightView> parts = views(operation.weights);
+  return kernels_of_linear(
+      problem_of(parts, {nullptr, activations_, tokens, parts.front().cols}, DType::f32));
+}
+
+std::string Products::kernels_of(const LinearActivatedOperation& operation, int tokens) const {
+  const std::vector<WeightView> parts = views(operation.weights);
+  const Matrix in = {nullptr, activations_, tokens, parts.front().cols};
+  return kernels_of_linear_activated(problem_of(operation, parts, in, DType::f32));
+}
+
+bool Products::sums_logits(const LinearAddNormOperation& operation, int tokens) const {
+  const LinearViews views(operation);
+  const Matrix in = {nullptr, activations_, tokens, views.parts.front().cols};
+  return choose_linear_add_norm(problem_of(operation, views, in)).kernel == AddNormKernel::stream_logits;
+}
+
+std::string Products::kernels_of(const LinearAddNormOperation& operation, int tokens) const {
+  const LinearViews views(operation);
+  const Matrix in = {nullptr, activations_, tokens, views.parts.front().cols};
+  return kernels_of_linear_add_norm(problem_of(operation, views, in));
 }
 
 }  // namespace inferno::cuda

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "backend/backend.h"
@@ -36,6 +37,13 @@ class Products {
                                   const MoeWeights& weights);
   SingleToken& single() { return single_; }
 
+  // The kernels that the functions above choose if a decoder calls them: the rows are of type `activations`,
+  // what experts read is f32.
+  std::string kernels_of(const LinearOperation& operation, int tokens) const;
+  std::string kernels_of(const LinearActivatedOperation& operation, int tokens) const;
+  std::string kernels_of(const LinearAddNormOperation& operation, int tokens) const;
+  std::string kernels_of(const MixExpertsOperation& operation, int tokens) const;
+
   // Size the workspaces before the first step.
   void reserve_expanded(std::size_t bytes) { expanded_.at_least(bytes); }
   void reserve_experts(const MoeMlp& spec, int width, std::int64_t tokens);
@@ -44,8 +52,21 @@ class Products {
   using Gemm = void(const Queue&, const GemmCall&);
   struct LinearCall;
   struct ActivatedCall;
+  struct LinearViews;  // what a LinearProblem points to
+  struct MixViews;
   struct Mixture;  // the memory of one mix_experts
   struct MixCall;
+
+  LinearProblem problem_of(std::span<const WeightView> parts, Matrix in, DType out) const {
+    return {.device = queue_, .parts = parts, .tokens = in.rows, .in = in.dtype, .out = out};
+  }
+  LinearProblem problem_of(const LinearActivatedOperation& operation, std::span<const WeightView> parts,
+                           Matrix in, DType out) const;
+  LinearProblem problem_of(const LinearAddNormOperation& operation, const LinearViews& views,
+                           Matrix in) const;
+  bool sums_logits(const LinearAddNormOperation& operation, int tokens) const;
+  ExpertsProblem problem_of(const MixExpertsOperation& operation, const MixViews& views, Matrix in,
+                            bool logits_summed) const;
 
   void run(LinearKernel kernel, const LinearCall& call);
   void run(ActivatedKernel kernel, const ActivatedCall& call);
@@ -57,10 +78,9 @@ class Products {
   Mixture divide(Parts& parts, const MoeMlp& spec, int width, std::int64_t tokens) const;
   NormedRows mix(const NormedRows& in, Matrix out, const AfterBranch* then, const MoeMlp& spec,
                  const MoeWeights& weights);
-  ExpertsProblem problem_of(const MixCall& call) const;
   NormedRows finish(const MixCall& call, const std::int32_t* places);
-  void route_tokens(const MixCall& call);
-  Matrix route_grouped(const MixCall& call);
+  Matrix route_tokens(const MixCall& call);
+  Matrix narrowed(const MixCall& call, Matrix rows);
   NormedRows mix_gemv(const MixCall& call);
   NormedRows mix_grouped(const MixCall& call);
   NormedRows mix_coded(const MixCall& call);

@@ -62,8 +62,10 @@ std::optional<std::string> self_check(int device) {
       for (const int tokens : {1, 40}) {
         const double distance = distance_of(*backend, format, tokens);
         if (!(distance <= tolerance)) {
+          const Weight weight = backend->weight_without_memory({format, 1, rows, cols});
+          const Linear linear = {.parts = {&weight}, .bias = {}};
           return fmt::format("{} for {} token{}: the result is off by {:.2g}",
-                             backend->kernel_for({format, 1, rows, cols}, tokens), tokens,
+                             backend->kernel_for(LinearOperation{linear}, tokens), tokens,
                              tokens == 1 ? "" : "s", distance);
         }
       }

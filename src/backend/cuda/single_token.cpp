@@ -35,15 +35,14 @@ void SingleToken::drop_logits() {
   has_logits_ = false;
 }
 
-AddTo SingleToken::add_to(const AfterBranch& then) {
+AddTo SingleToken::add_to(const AfterBranch& then, bool sums_logits) {
   const Room own = room();
   drop_logits();
   AddTo add = {.residual = reinterpret_cast<float*>(then.residual.data),
                .gain = reinterpret_cast<const float*>(then.norm->gain.data),
                .scale = then.scale,
                .squares = own.squares};
-  const bool routes = then.router != nullptr && then.router->parts.size() == 1;
-  if (routes && can_stream_router(queue_, view(*then.router->parts.front()))) {
+  if (sums_logits) {
     add.router = then.router->parts.front();
     add.router_sums = own.router_sums;
     add.undecided = own.chosen;
@@ -60,8 +59,9 @@ NormedRows SingleToken::delayed(const AfterBranch& then, const Weight* router) {
   return {then.out, norm, router};
 }
 
-NormedRows SingleToken::linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights) {
-  const AddTo add = add_to(then);
+NormedRows SingleToken::linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights,
+                                        bool sums_logits) {
+  const AddTo add = add_to(then, sums_logits);
   stream_add(queue_, view(*weights.parts.front()), then.out, {in, {}}, bias_of(weights), add);
   return delayed(then, add.router);
 }
@@ -81,10 +81,9 @@ NormedRows SingleToken::mix_experts_add_norm(const AfterBranch& then, const Norm
       .hidden_scale = stream_hidden_scale(view(*weights.down.parts.front()), spec.activation)};
   stream_experts(queue_, up, hidden, stream_input(in), weights.gate_up, spec.activation, routing);
   has_logits_ = false;  // stream_combine makes the sums zero
-  AfterBranch last = then;
-  last.router = nullptr;  // logits would be added while stream_combine makes the sums zero
+  // Logits would be added while stream_combine makes the sums zero.
   stream_combine(queue_, view(*weights.down.parts.front()), then.out, {hidden, {}}, weights.down, routing,
-                 add_to(last));
+                 add_to(then, /*sums_logits=*/false));
   return delayed(then, nullptr);
 }
 

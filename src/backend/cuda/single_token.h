@@ -20,7 +20,7 @@ class SingleToken {
   Matrix finish(const NormedRows& in);
 
   // For the problems that the tables' stream rows take.
-  NormedRows linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights);
+  NormedRows linear_add_norm(const AfterBranch& then, Matrix in, const Linear& weights, bool sums_logits);
   NormedRows mix_experts_add_norm(const AfterBranch& then, const NormedRows& in, Matrix hidden,
                                   const MoeMlp& spec, const MoeWeights& weights);
 
@@ -31,7 +31,7 @@ class SingleToken {
     std::int32_t* chosen;
   };
   Room room();
-  AddTo add_to(const AfterBranch& then);
+  AddTo add_to(const AfterBranch& then, bool sums_logits);
   NormedRows delayed(const AfterBranch& then, const Weight* router);
   void drop_logits();
 

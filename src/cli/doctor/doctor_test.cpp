@@ -159,8 +159,10 @@ TEST(Doctor, PrintsVerdictsRemediesAndCounts) {
 TEST(Doctor, ListsKernelsByTokensAndJoinsFormatsThatChooseAlike) {
   const auto cpu = make_cpu_backend(1);
   const std::string text = describe_kernels(*cpu);
-  const std::string one = cpu->kernel_for({WeightFormat::bf16, 1, 4096, 4096}, 1);
-  const std::string many = cpu->kernel_for({WeightFormat::bf16, 1, 4096, 4096}, 4096);
+  const Weight weight = cpu->weight_without_memory({WeightFormat::bf16, 1, 4096, 4096});
+  const Linear weights = {.parts = {&weight}, .bias = {}};
+  const std::string one = cpu->kernel_for(LinearOperation{weights}, 1);
+  const std::string many = cpu->kernel_for(LinearOperation{weights}, 4096);
   EXPECT_THAT(text, HasSubstr(one));
   EXPECT_THAT(text, HasSubstr(one == many ? many : "more: " + many));
   for (const WeightFormat format : all_formats) EXPECT_THAT(text, HasSubstr(std::string(name_of(format))));

@@ -1,6 +1,6 @@
 // The list of kernels that a backend runs for each number of tokens, as `doctor --verbose` and
-// `bench --verbose` print it. The names come from Backend::kernel_for, which makes the same choice as the
-// operations.
+// `bench --verbose` print it. The names come from Backend::kernel_for, which gets the arguments of each
+// operation and makes the same choice as the operation.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace inferno::doctor {
 
-// For one matrix in every weight format.
+// For common shapes in every weight format; without a model.
 std::string describe_kernels(const Backend& backend);
-// For the matrices of a model, each shape once.
+// For every operation of a model's decoder, each shape once.
 std::string describe_kernels(const Backend& backend, const ModelSpec& spec, const ModelWeights& weights);
 
 }  // namespace inferno::doctor

@@ -1,6 +1,7 @@
 // Which kernels compute an operation: one problem struct and one table for each operation. The operations of
-// the CUDA backend, `inferno doctor --verbose`, `inferno bench --verbose` and the golden file of
-// dispatch_test.cpp all call these functions, so the choice is defined in one place.
+// the CUDA backend, Backend::kernel_for, whose names `inferno doctor --verbose` and `inferno bench --verbose`
+// print, and the golden file of dispatch_test.cpp all call these functions, so the choice is defined in one
+// place.
 //
 // Tables are plain C++ and part of every build, so that a choice can be printed and tested without a GPU. The
 // CUDA build has a table of RunRow with the same kernels; is_in_order() compares both at compile time.
@@ -9,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "backend/cuda/dispatch/shapes.h"
@@ -59,12 +61,13 @@ constexpr bool takes_everything(const Problem&) {
 
 struct LinearProblem {
   const DeviceTraits& device;
-  std::span<const WeightView> parts;  // linear chooses by the first; alike parts join its launch
+  std::span<const WeightView> parts;
   int tokens = 0;
   DType in = DType::bf16, out = DType::f32;
   // What follows the product:
   const ActivationSpec* activation = nullptr;  // linear_activated
   const Norm* norm = nullptr;                  // linear_add_norm
+  std::span<const WeightView> router = {};     // linear_add_norm: of the experts that read the result
 };
 
 enum class LinearKernel : std::uint8_t {
@@ -79,20 +82,24 @@ enum class LinearKernel : std::uint8_t {
 };
 inline constexpr std::size_t linear_kernels = 8;
 using LinearRow = Row<LinearKernel, LinearProblem>;
+// By the first part.
 const LinearRow& choose_linear(const LinearProblem& problem);
-// Whether the kernel takes several alike parts, up to gemv_max_parts, in one launch.
-constexpr bool joins_parts(LinearKernel kernel) {
-  return kernel != LinearKernel::generic && kernel != LinearKernel::expand_gemm_hopper &&
-         kernel != LinearKernel::expand_gemm;
-}
+// A product has a launch for each run of alike parts that its kernel can join.
+struct LinearLaunch {
+  const LinearRow& row;
+  std::span<const WeightView> parts;
+};
+// The launch that begins with part `first`.
+LinearLaunch linear_launch(const LinearProblem& problem, std::size_t first);
 
 enum class ActivatedKernel : std::uint8_t { stream, gemv, gemm_hopper, linear_then_activate };
 inline constexpr std::size_t activated_kernels = 4;
 using ActivatedRow = Row<ActivatedKernel, LinearProblem>;
 const ActivatedRow& choose_linear_activated(const LinearProblem& problem);
 
-enum class AddNormKernel : std::uint8_t { stream, linear_then_norm };
-inline constexpr std::size_t add_norm_kernels = 2;
+// stream_logits also sums the logits of the router.
+enum class AddNormKernel : std::uint8_t { stream_logits, stream, linear_then_norm };
+inline constexpr std::size_t add_norm_kernels = 3;
 using AddNormRow = Row<AddNormKernel, LinearProblem>;
 const AddNormRow& choose_linear_add_norm(const LinearProblem& problem);
 
@@ -101,11 +108,11 @@ const AddNormRow& choose_linear_add_norm(const LinearProblem& problem);
 struct ExpertsProblem {
   const DeviceTraits& device;
   const MoeMlp& spec;
-  std::span<const WeightView> gate_up, down;
+  std::span<const WeightView> gate_up, down, router = {};
   int tokens = 0;
   DType activations = DType::bf16;
   const Norm* norm = nullptr;  // mix_experts_add_norm: what follows
-  bool logits_summed = false;  // the operation before has summed the router's logits
+  bool logits_summed = false;  // the operation before ran AddNormKernel::stream_logits
 
   std::int64_t choices() const { return std::int64_t{tokens} * spec.active; }
 };
@@ -131,13 +138,16 @@ struct RouteProblem {
   std::span<const WeightView> router;
   Matrix in;
   DType activations = DType::bf16;
-  bool rounds = false;  // rows are also wanted in two bytes for each element
+  bool rounds = false;    // rows are also wanted in two bytes for each element
+  bool fits_f16 = false;  // these may be f16, because weights and activation of the experts allow it
 };
 
-enum class RouteKernel : std::uint8_t { rows, many, linear_then_route };
-inline constexpr std::size_t route_kernels = 3;
+enum class RouteKernel : std::uint8_t { rows_f16, rows, many, linear_then_route };
+inline constexpr std::size_t route_kernels = 4;
 using RouteRow = Row<RouteKernel, RouteProblem>;
 const RouteRow& choose_route(const RouteProblem& problem);
+// How a kernel other than stream, which needs no route, has its tokens routed.
+RouteProblem route_problem(const ExpertsProblem& experts, ExpertsKernel kernel, Matrix in);
 
 // -- attend, rotate_and_attend
 
@@ -158,6 +168,14 @@ enum class RotateAttendKernel : std::uint8_t { decode, rotate_then_attend };
 inline constexpr std::size_t rotate_attend_kernels = 2;
 using RotateAttendRow = Row<RotateAttendKernel, AttentionProblem>;
 const RotateAttendRow& choose_rotate_and_attend(const AttentionProblem& problem);
+
+// -- names of all kernels that run for a problem, in order; launches of different kernels name their format
+
+std::string kernels_of_linear(const LinearProblem& problem);
+std::string kernels_of_linear_activated(const LinearProblem& problem);
+std::string kernels_of_linear_add_norm(const LinearProblem& problem);
+std::string kernels_of_experts(const ExpertsProblem& problem, Matrix in);
+std::string kernels_of_attention(const AttentionProblem& problem);
 
 // -- predicates that the tables of several operations share
 

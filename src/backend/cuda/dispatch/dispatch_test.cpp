@@ -9,6 +9,7 @@
 #include <fstream>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <sstream>
 
 #include "backend/cuda/dispatch/dispatch.h"
@@ -38,10 +39,10 @@ constexpr std::array devices = {
 };
 
 // "1 stream | 2-64 grouped | 65-4096 gemm"
-std::string ranges(const std::function<std::string_view(int tokens)>& choice) {
+std::string ranges(const std::function<std::string(int tokens)>& choice) {
   std::string out;
   for (int first = 1; first <= max_tokens;) {
-    const std::string_view name = choice(first);
+    const std::string name = choice(first);
     int end = first + 1;
     while (end <= max_tokens && choice(end) == name) ++end;
     const std::string range = end == first + 1 ? fmt::to_string(first) : fmt::format("{}-{}", first, end - 1);
@@ -81,7 +82,7 @@ std::string linear_choices(const DeviceTraits& device) {
     out += for_each_format(cols, [&, rows = rows, cols = cols](WeightFormat format) {
       const WeightView weight = view_of_shape({format, 1, rows, cols});
       return ranges([&](int tokens) {
-        return choose_linear({.device = device, .parts = {&weight, 1}, .tokens = tokens}).name;
+        return std::string(choose_linear({.device = device, .parts = {&weight, 1}, .tokens = tokens}).name);
       });
     });
   }
@@ -96,43 +97,121 @@ std::string joined_choices(const DeviceTraits& device) {
   out += for_each_format(width, [&](WeightFormat format) {
     const WeightView weight = view_of_shape({format, 1, 2 * hidden, width});
     return ranges([&](int tokens) {
-      return choose_linear_activated(
-                 {.device = device, .parts = {&weight, 1}, .tokens = tokens, .activation = &silu})
-          .name;
+      return std::string(choose_linear_activated(
+                             {.device = device, .parts = {&weight, 1}, .tokens = tokens, .activation = &silu})
+                             .name);
     });
   });
   out += fmt::format("linear_add_norm, {} x {}\n", width, hidden);
   out += for_each_format(hidden, [&](WeightFormat format) {
     const WeightView weight = view_of_shape({format, 1, width, hidden});
     return ranges([&](int tokens) {
-      return choose_linear_add_norm(
-                 {.device = device, .parts = {&weight, 1}, .tokens = tokens, .norm = &norm})
-          .name;
+      return std::string(
+          choose_linear_add_norm({.device = device, .parts = {&weight, 1}, .tokens = tokens, .norm = &norm})
+              .name);
     });
   });
   return out;
 }
 
-std::string expert_choices(const DeviceTraits& device, const MoeMlp& spec, int width) {
-  std::string out = fmt::format("mix_experts_add_norm, {} of {} experts, {} x {}\n", spec.active,
-                                spec.experts, spec.hidden, width);
+std::string two_part_choices(const DeviceTraits& device) {
+  constexpr int width = 4096, hidden = 14336;
+  const ActivationSpec silu = {.kind = Activation::silu, .gated = true};
+  std::string out =
+      fmt::format("linear_activated, silu, {} x {} and {} x {}\n", hidden, width, hidden, width);
+  return out + for_each_format(width, [&](WeightFormat format) {
+           const std::array parts = {view_of_shape({format, 1, hidden, width}),
+                                     view_of_shape({format, 1, hidden, width})};
+           return ranges([&](int tokens) {
+             return std::string(choose_linear_activated(
+                                    {.device = device, .parts = parts, .tokens = tokens, .activation = &silu})
+                                    .name);
+           });
+         });
+}
+
+// Of attention, before a router of 128 experts.
+std::string router_choices(const DeviceTraits& device) {
+  constexpr int width = 2048, attended = 4096;
   const Norm norm;
-  const auto choices = [&](WeightFormat format) {
-    const WeightView up = view_of_shape({format, spec.experts, 2 * spec.hidden, width});
-    const WeightView down = view_of_shape({format, spec.experts, width, spec.hidden});
-    return ranges([&](int tokens) {
-      return choose_experts_kernel({.device = device,
+  const WeightView weight = view_of_shape({WeightFormat::bf16, 1, width, attended});
+  std::string out = fmt::format("linear_add_norm, bf16 {} x {}, router of 128 experts\n", width, attended);
+  return out + for_each_format(width, [&](WeightFormat format) {
+           const WeightView router = view_of_shape({format, 1, 128, width});
+           return ranges([&](int tokens) {
+             return std::string(choose_linear_add_norm({.device = device,
+                                                        .parts = {&weight, 1},
+                                                        .tokens = tokens,
+                                                        .norm = &norm,
+                                                        .router = {&router, 1}})
+                                    .name);
+           });
+         });
+}
+
+struct Experts {
+  MoeMlp spec;
+  int width = 0;
+  int parts = 1;                            // of gate_up
+  WeightFormat router = WeightFormat::f32;  // f16: its logits are never summed before
+  std::optional<WeightFormat> down = {};    // the format of gate_up unless given
+  std::string_view title = {};
+};
+
+std::string experts_choice(const DeviceTraits& device, const Experts& experts, WeightFormat format,
+                           bool all) {
+  const auto& [spec, width, parts, router_format, down_format, title] = experts;
+  const Norm norm;
+  const WeightView router = view_of_shape({router_format, 1, spec.experts, width});
+  const std::vector<WeightView> up(static_cast<std::size_t>(parts),
+                                   view_of_shape({format, spec.experts, 2 * spec.hidden / parts, width}));
+  const WeightView down = view_of_shape({down_format.value_or(format), spec.experts, width, spec.hidden});
+  return ranges([&](int tokens) {
+    const ExpertsProblem problem = {.device = device,
                                     .spec = spec,
-                                    .gate_up = {&up, 1},
+                                    .gate_up = up,
                                     .down = {&down, 1},
+                                    .router = {&router, 1},
                                     .tokens = tokens,
                                     .norm = &norm,
-                                    .logits_summed = true})
-          .name;
-    });
+                                    .logits_summed = tokens == 1 && can_stream_router(device, router)};
+    if (!all) return std::string(choose_experts_kernel(problem).name);
+    return kernels_of_experts(problem, {nullptr, DType::f32, tokens, width});
+  });
+}
+
+std::string expert_choices(const DeviceTraits& device, const Experts& experts) {
+  const MoeMlp& spec = experts.spec;
+  std::string out = fmt::format("mix_experts_add_norm, {} of {} experts, {} x {}{}\n", spec.active,
+                                spec.experts, spec.hidden, experts.width, experts.title);
+  return out + for_each_format(std::gcd(experts.width, spec.hidden), [&](WeightFormat format) {
+           return experts_choice(device, experts, format, false);
+         });
+}
+
+// As `bench --verbose` prints them: with the route and with the products of which an operation consists.
+std::string whole_names(const DeviceTraits& device, const Experts& gpt_oss, const Experts& qwen) {
+  const Norm norm;
+  const ActivationSpec silu = {.kind = Activation::silu, .gated = true};
+  const auto line = [](std::string_view what, const std::string& names) {
+    return fmt::format("whole names, {}\n    {}\n", what, names);
   };
-  out += for_each_format(std::gcd(width, spec.hidden), choices);
-  return out;
+  const std::array qkv = {view_of_shape({WeightFormat::q4_k, 1, 4096, 4096}),
+                          view_of_shape({WeightFormat::q4_k, 1, 1024, 4096}),
+                          view_of_shape({WeightFormat::q6_k, 1, 1024, 4096})};
+  const WeightView up = view_of_shape({WeightFormat::bf16, 1, 28672, 4096});
+  const auto problem = [&](std::span<const WeightView> parts, int tokens) {
+    return LinearProblem{
+        .device = device, .parts = parts, .tokens = tokens, .activation = &silu, .norm = &norm};
+  };
+  return line("linear, q4_k + q4_k + q6_k",
+              ranges([&](int tokens) { return kernels_of_linear(problem(qkv, tokens)); })) +
+         line("linear_activated, bf16",
+              ranges([&](int tokens) { return kernels_of_linear_activated(problem({&up, 1}, tokens)); })) +
+         line("linear_add_norm, bf16",
+              ranges([&](int tokens) { return kernels_of_linear_add_norm(problem({&up, 1}, tokens)); })) +
+         line("experts, mxfp4", experts_choice(device, gpt_oss, WeightFormat::mxfp4, true)) +
+         line("experts, bf16", experts_choice(device, qwen, WeightFormat::bf16, true));
 }
 
 // Routers do not depend on the device.
@@ -143,9 +222,10 @@ std::string route_choices() {
     out += for_each_format(2048, [&](WeightFormat format) {
       const WeightView router = view_of_shape({format, 1, 128, 2048});
       return ranges([&](int tokens) {
-        return choose_route(
-                   {.router = {&router, 1}, .in = {nullptr, DType::f32, tokens, 2048}, .rounds = rounds})
-            .name;
+        return std::string(
+            choose_route(
+                {.router = {&router, 1}, .in = {nullptr, DType::f32, tokens, 2048}, .rounds = rounds})
+                .name);
       });
     });
   }
@@ -165,7 +245,8 @@ std::string attention_choices(const DeviceTraits& device) {
                                           .rope_cols = head,
                                           .block_size = 16};
         const RotateAttendRow& joined = choose_rotate_and_attend(problem);
-        return joined.kernel == RotateAttendKernel::decode ? joined.name : choose_attend(problem).name;
+        return std::string(joined.kernel == RotateAttendKernel::decode ? joined.name
+                                                                       : choose_attend(problem).name);
       };
       out += fmt::format("rotate_and_attend, heads of {}, {}\n    {}\n", head, what, ranges(choice));
     };
@@ -186,8 +267,16 @@ std::string all_choices() {
   std::string out = route_choices();
   for (const auto& [name, traits] : devices) {
     out += fmt::format("\n== {}\n", name);
-    out += linear_choices(traits) + joined_choices(traits) + expert_choices(traits, gpt_oss, 2880) +
-           expert_choices(traits, qwen, 2048) + attention_choices(traits);
+    const Experts with_f16_router = {
+        .spec = qwen, .width = 2048, .router = WeightFormat::f16, .title = ", router f16"};
+    const Experts two_parts = {.spec = qwen, .width = 2048, .parts = 2, .title = ", gate and up apart"};
+    const Experts mixed = {.spec = qwen, .width = 2048, .down = WeightFormat::q6_k, .title = ", down q6_k"};
+    out += linear_choices(traits) + joined_choices(traits) + two_part_choices(traits) +
+           router_choices(traits) + expert_choices(traits, {.spec = gpt_oss, .width = 2880}) +
+           expert_choices(traits, {.spec = qwen, .width = 2048}) + expert_choices(traits, two_parts) +
+           expert_choices(traits, mixed) + expert_choices(traits, with_f16_router) +
+           attention_choices(traits) +
+           whole_names(traits, {.spec = gpt_oss, .width = 2880}, {.spec = qwen, .width = 2048});
   }
   return out;
 }

@@ -116,7 +116,17 @@ bool routes_many(const RouteProblem& problem) {
          route_many_bytes(router.rows) <= route_many_max_bytes;
 }
 
+// Whether every weight has a grouped kernel for f16 and no gated result can leave f16's range.
+bool fits_f16(const ExpertsProblem& problem) {
+  constexpr float limit = 3e4f;
+  const auto takes_f16 = [](const WeightView& weight) { return traits_of(weight.format).has_grouped_f16; };
+  return largest_activated(problem.spec.activation) < limit &&
+         std::ranges::all_of(problem.gate_up, takes_f16) && std::ranges::all_of(problem.down, takes_f16);
+}
+
 constexpr std::array route_table = {
+    RouteRow{RouteKernel::rows_f16, "route_rows, f16",
+             [](const RouteProblem& problem) { return problem.fits_f16 && routes_rows(problem); }},
     RouteRow{RouteKernel::rows, "route_rows", routes_rows},
     RouteRow{RouteKernel::many, "route_many", routes_many},
     RouteRow{RouteKernel::linear_then_route, "linear, route", takes_everything},
@@ -151,6 +161,13 @@ int expert_group(const ExpertsProblem& problem) {
 
 const ExpertsRow& choose_experts_kernel(const ExpertsProblem& problem) {
   return first_that_takes(experts_table, problem);
+}
+RouteProblem route_problem(const ExpertsProblem& experts, ExpertsKernel kernel, Matrix in) {
+  return {.router = experts.router,
+          .in = in,
+          .activations = experts.activations,
+          .rounds = kernel == ExpertsKernel::grouped,
+          .fits_f16 = fits_f16(experts)};
 }
 const RouteRow& choose_route(const RouteProblem& problem) {
   return first_that_takes(route_table, problem);

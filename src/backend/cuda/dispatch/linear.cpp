@@ -93,15 +93,27 @@ constexpr std::array activated_table = {
 };
 static_assert(is_in_order(activated_table) && activated_table.size() == activated_kernels);
 
+bool streams_add_norm(const LinearProblem& problem) {
+  return streams(problem) && problem.parts.size() == 1 &&
+         can_delay_norm(problem.device, *problem.norm, problem.parts.front(), 1);
+}
+
 constexpr std::array add_norm_table = {
-    AddNormRow{AddNormKernel::stream, "stream, add, norm",
+    AddNormRow{AddNormKernel::stream_logits, "stream, add, norm, router",
                [](const LinearProblem& problem) {
-                 return streams(problem) && problem.parts.size() == 1 &&
-                        can_delay_norm(problem.device, *problem.norm, problem.parts.front(), 1);
+                 return streams_add_norm(problem) && problem.router.size() == 1 &&
+                        can_stream_router(problem.device, problem.router.front());
                }},
+    AddNormRow{AddNormKernel::stream, "stream, add, norm", streams_add_norm},
     AddNormRow{AddNormKernel::linear_then_norm, "linear, add_norm", takes_everything},
 };
 static_assert(is_in_order(add_norm_table) && add_norm_table.size() == add_norm_kernels);
+
+// Whether the kernel takes several alike parts, up to gemv_max_parts, in one launch.
+constexpr bool joins_parts(LinearKernel kernel) {
+  return kernel != LinearKernel::generic && kernel != LinearKernel::expand_gemm_hopper &&
+         kernel != LinearKernel::expand_gemm;
+}
 
 }  // namespace
 
@@ -139,6 +151,17 @@ bool can_delay_norm(const DeviceTraits& device, const Norm& norm, const WeightVi
 
 const LinearRow& choose_linear(const LinearProblem& problem) {
   return first_that_takes(linear_table, problem);
+}
+LinearLaunch linear_launch(const LinearProblem& problem, std::size_t first) {
+  LinearProblem rest = problem;
+  rest.parts = problem.parts.subspan(first);
+  const LinearRow& row = choose_linear(rest);
+  std::size_t count = 1;
+  while (joins_parts(row.kernel) && count < rest.parts.size() && count < gemv_max_parts &&
+         same_kind(rest.parts[count], rest.parts.front())) {
+    ++count;
+  }
+  return {row, rest.parts.first(count)};
 }
 const ActivatedRow& choose_linear_activated(const LinearProblem& problem) {
   return first_that_takes(activated_table, problem);
