@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
 #include "backend/cuda/probe.h"
+#include "base/error.h"
 #include "cli/commands/shared/arguments.h"
 #include "cli/commands/shared/command_line.h"
 #include "cli/doctor/device_check.h"
@@ -51,19 +53,31 @@ const char* name_of(doctor::Device device) {
   return "auto";
 }
 
+// has_failure: a finding already says why a device cannot be used.
+void print_kernels(const DeviceOptions& device, bool has_failure) {
+  try {
+    fmt::print(stderr, "{}", doctor::describe_kernels(*make_backend(device)));
+  } catch (const Error& error) {
+    if (!has_failure) throw;
+    fmt::print(stderr, "kernels: not listed: {}\n", error.what());
+  }
+}
+
 void run(const Options& options) {
   const doctor::Sources sources = gather(options.device);
   auto findings = doctor::examine(sources);
   const DeviceOptions device = {.device = name_of(options.device)};
   if (options.self_test) findings.push_back(doctor::check_device(device, sources.environment));
   std::fputs((options.json ? doctor::as_json(findings) : doctor::as_table(findings)).c_str(), stdout);
+  const bool has_failure =
+      std::ranges::find(findings, doctor::Verdict::fail, &doctor::Finding::verdict) != findings.end();
+  if (options.verbose) print_kernels(device, has_failure);
   for (const doctor::Finding& finding : findings) {
     if (finding.verdict != doctor::Verdict::fail) continue;
     const bool gpu = finding.check.starts_with("gpu");
     fail(gpu ? ErrorKind::device : ErrorKind::io, fmt::format("{}: {}", finding.check, finding.summary),
          {.why = {}, .next = finding.next});
   }
-  if (options.verbose) fmt::print(stderr, "{}", doctor::describe_kernels(*make_backend(device)));
 }
 
 }  // namespace
