@@ -30,8 +30,8 @@ bool streams(const ExpertsProblem& problem) {
 }
 
 bool is_coded_weight(const WeightView& weight) {
-  return weight.format == WeightFormat::mxfp4 && weight.layout == Layout::tiled &&
-         weight.cols % coded_depth == 0;
+  const FormatTraits& format = traits_of(weight.format);
+  return format.has_coded_gemm && weight.layout == format.layout && weight.cols % coded_depth == 0;
 }
 
 bool is_coded(const ExpertsProblem& problem) {
@@ -94,24 +94,17 @@ bool routes_rows(const RouteProblem& problem) {
          route_rows_bytes(problem.router.front().rows) <= route_rows_max_bytes;
 }
 
-// The formats that routers are stored in.
-bool is_router_format(const WeightView& router) {
-  if (router.layout != Layout::tiled) {
-    return router.layout == Layout::stored && router.format == WeightFormat::f32;
-  }
-  return router.format == WeightFormat::bf16 || router.format == WeightFormat::f16;
-}
-
 bool is_aligned(const std::byte* data) {
   return reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
 }
 
 bool routes_many(const RouteProblem& problem) {
   const WeightView& router = problem.router.front();
+  const FormatTraits& format = traits_of(router.format);
   const Matrix& in = problem.in;
   return problem.activations == DType::bf16 && in.rows > generic_tokens && problem.router.size() == 1 &&
-         is_router_format(router) && router.count == 1 && router.cols % route_run == 0 &&
-         is_aligned(router.data) && is_aligned(in.data) &&
+         format.has_route_many && router.layout == format.layout && router.count == 1 &&
+         router.cols % route_run == 0 && is_aligned(router.data) && is_aligned(in.data) &&
          (in.dtype == DType::f32 || in.dtype == DType::bf16) &&
          route_many_bytes(router.rows) <= route_many_max_bytes;
 }

@@ -35,6 +35,11 @@ struct FormatTraits {
   // are in different banks; 0: there is no such kernel.
   int grouped_padding = 0;
   bool has_grouped_f16 = false;  // the grouped kernel also takes f16 inputs
+  bool has_coded_gemm = false;   // gemm_coded decodes it in registers
+  // A few tokens are better multiplied by the grouped kernel, which decodes once for all, than by gemv.
+  bool is_slow_to_decode = false;
+  // As the format of a router: route_many takes it, and a stream kernel can sum its logits.
+  bool has_route_many = false, has_stream_router = false;
 
   constexpr bool has_stream() const { return stream_chunks > 0; }
   constexpr bool has_grouped() const { return grouped_padding > 0; }
@@ -42,19 +47,22 @@ struct FormatTraits {
 
 inline constexpr std::array format_traits = {
     FormatTraits{.format = WeightFormat::f64},
-    FormatTraits{.format = WeightFormat::f32},
+    FormatTraits{.format = WeightFormat::f32, .has_route_many = true, .has_stream_router = true},
     FormatTraits{.format = WeightFormat::f16,
                  .layout = Layout::tiled,
                  .chunk = {64, 1024},
                  .has_gemv = true,
                  .stream_chunks = 1,
-                 .grouped_padding = 64},
+                 .grouped_padding = 64,
+                 .has_route_many = true},
     FormatTraits{.format = WeightFormat::bf16,
                  .layout = Layout::tiled,
                  .chunk = {64, 1024},
                  .has_gemv = true,
                  .stream_chunks = 1,
-                 .grouped_padding = 64},
+                 .grouped_padding = 64,
+                 .has_route_many = true,
+                 .has_stream_router = true},
     FormatTraits{.format = WeightFormat::f8_e4m3},
     FormatTraits{.format = WeightFormat::f8_e5m2},
     FormatTraits{.format = WeightFormat::i64},
@@ -79,7 +87,8 @@ inline constexpr std::array format_traits = {
                  .chunk = {256, 1152},
                  .has_gemv = true,
                  .stream_chunks = 1,
-                 .grouped_padding = 64},
+                 .grouped_padding = 64,
+                 .is_slow_to_decode = true},
     FormatTraits{.format = WeightFormat::q5_k, .has_gemv = true},
     FormatTraits{.format = WeightFormat::q6_k, .layout = Layout::split, .has_gemv = true},
     FormatTraits{.format = WeightFormat::iq3_s},
@@ -93,7 +102,9 @@ inline constexpr std::array format_traits = {
                  .has_gemv = true,
                  .stream_chunks = 4,
                  .grouped_padding = 16,
-                 .has_grouped_f16 = true},
+                 .has_grouped_f16 = true,
+                 .has_coded_gemm = true,
+                 .is_slow_to_decode = true},
 };
 
 // Whether a table has one entry for each format, in the order of WeightFormat.

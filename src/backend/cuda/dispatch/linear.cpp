@@ -72,10 +72,9 @@ int hidden_of(const LinearProblem& problem) {
 // Gate and up rows of the same elements in one block, so that only their result is written. Weights that take
 // long to decode are better decoded once for all tokens, by a grouped linear.
 bool is_gated_gemv(const LinearProblem& problem) {
-  const WeightFormat format = problem.parts.front().format;
-  const bool is_slow_to_decode = format == WeightFormat::q4_k || format == WeightFormat::mxfp4;
+  const FormatTraits& format = traits_of(problem.parts.front().format);
   if (!is_narrow(problem) || problem.tokens < 1 || problem.tokens > gemv_max_tokens) return false;
-  if (!problem.activation->gated || (is_slow_to_decode && is_grouped(problem))) return false;
+  if (!problem.activation->gated || (format.is_slow_to_decode && is_grouped(problem))) return false;
   return has_gated_gemv(problem.parts, hidden_of(problem));
 }
 

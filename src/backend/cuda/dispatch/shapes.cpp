@@ -68,8 +68,7 @@ int stream_router_shift(int experts) {
 }
 
 bool can_stream_router(const DeviceTraits& device, const WeightView& router) {
-  const bool plain = router.format == WeightFormat::f32 || router.format == WeightFormat::bf16;
-  if (!plain || router.rows > stream_max_experts) return false;
+  if (!traits_of(router.format).has_stream_router || router.rows > stream_max_experts) return false;
   const int block_tiles = divided(divided(router.cols, tiles::tile_rows), device.multiprocessors);
   const int rows = tiles::tile_rows * block_tiles;
   return rows <= stream_router_rows &&
