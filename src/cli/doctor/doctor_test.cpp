@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <array>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -14,6 +15,7 @@
 #include "model/synthetic/random_checkpoint.h"
 #include "model/synthetic/shapes.h"
 #include "support/caught_error.h"
+#include "support/forwarding_backend.h"
 
 namespace inferno::doctor {
 namespace {
@@ -166,6 +168,61 @@ TEST(Doctor, ListsKernelsByTokensAndJoinsFormatsThatChooseAlike) {
   EXPECT_THAT(text, HasSubstr(one));
   EXPECT_THAT(text, HasSubstr(one == many ? many : "more: " + many));
   for (const WeightFormat format : all_formats) EXPECT_THAT(text, HasSubstr(std::string(name_of(format))));
+}
+
+// Names the kind of operation, and for experts what comes before.
+class NamingBackend final : public testing::ForwardingBackend {
+ public:
+  using ForwardingBackend::ForwardingBackend;
+  std::string kernel_for(const Operation& operation, int /*tokens*/) const override {
+    static constexpr std::array kinds = {"linear", "activated", "add_norm", "experts", "attention"};
+    const auto* mix = std::get_if<MixExpertsOperation>(&operation);
+    const auto* joined = std::get_if<LinearAddNormOperation>(&operation);
+    const bool is_routed = (joined != nullptr && joined->router != nullptr) ||
+                           (mix != nullptr && mix->norm != nullptr && mix->previous != nullptr);
+    return fmt::format("<{}{}>", kinds.at(operation.index()), is_routed ? " routed" : "");
+  }
+};
+
+// A block of the weights, all of one shape, and a head.
+std::string kernels_of_block(std::variant<DenseMlp, MoeMlp> mlp, bool parallel) {
+  const NamingBackend backend(make_cpu_backend(1));
+  const Weight weight = backend.weight_without_memory({WeightFormat::bf16, 1, 64, 64});
+  const Linear linear = {.parts = {&weight}, .bias = {}};
+  const bool is_dense = std::holds_alternative<DenseMlp>(mlp);
+  ModelSpec spec;
+  spec.blocks.push_back({.attention = {.heads = 1, .kv_heads = 1, .head_dim = 64},
+                         .mlp = std::move(mlp),
+                         .parallel = parallel});
+  ModelWeights weights;
+  BlockWeights& block = weights.blocks.emplace_back();
+  block.qkv = block.attention_out = weights.head = linear;
+  if (is_dense) {
+    block.mlp = DenseWeights{linear, linear};
+  } else {
+    block.mlp = MoeWeights{linear, linear, linear};
+  }
+  return describe_kernels(backend, spec, weights);
+}
+
+TEST(Doctor, AsksForTheOperationsThatADecoderRuns) {
+  EXPECT_EQ(kernels_of_block(DenseMlp{}, false),
+            "kernels: qkv bf16 64 x 64, head bf16 64 x 64\n"
+            "         <linear>\n"
+            "kernels: attention 1 x 64 (one sequence), attention 1 x 64 (one token for "
+            "each sequence)\n"
+            "         <attention>\n"
+            "kernels: attention out bf16 64 x 64, down bf16 64 x 64\n"
+            "         <add_norm>\n"
+            "kernels: up bf16 64 x 64\n"
+            "         <activated>\n");
+  EXPECT_THAT(kernels_of_block(DenseMlp{}, true), ::testing::Not(HasSubstr("<add_norm>")));
+  const std::string serial = kernels_of_block(MoeMlp{.experts = 8, .active = 2, .activation = {}}, false);
+  EXPECT_THAT(serial, HasSubstr("kernels: attention out bf16 64 x 64\n         <add_norm routed>\n"));
+  EXPECT_THAT(serial, HasSubstr("kernels: 2 of 8 experts (router bf16 64 x 64; up bf16 64 x 64; down bf16 "
+                                "64 x 64)\n         <experts routed>\n"));
+  EXPECT_THAT(kernels_of_block(MoeMlp{.experts = 8, .active = 2, .activation = {}}, true),
+              HasSubstr("<experts>"));
 }
 
 }  // namespace

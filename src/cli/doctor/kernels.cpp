@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <set>
 #include <vector>
@@ -81,9 +82,9 @@ std::string layouts_of(const Linear& weights) {
 void add_attention(Lines& lines, const Backend& backend, const AttentionSpec& spec, int rope_cols) {
   AttentionOperation operation = {
       .spec = spec, .rope_cols = rope_cols, .block_size = BatchShape{}.block_size};
-  const std::string what = fmt::format("attention, {} heads of {}", spec.heads, spec.head_dim);
-  lines.add(what + ", one sequence", {}, [&](int tokens) { return backend.kernel_for(operation, tokens); });
-  lines.add(what + ", one token for each sequence", {}, [&](int tokens) {
+  const std::string what = fmt::format("attention {} x {}", spec.heads, spec.head_dim);
+  lines.add(what + " (one sequence)", {}, [&](int tokens) { return backend.kernel_for(operation, tokens); });
+  lines.add(what + " (one token for each sequence)", {}, [&](int tokens) {
     operation.sequences = tokens;
     return backend.kernel_for(operation, tokens);
   });
@@ -120,7 +121,7 @@ void ModelKernels::add_experts(const MixExpertsOperation& mix) {
   std::string layouts;
   for (const Linear* each : {&weights.router, &weights.gate_up, &weights.down}) layouts += layouts_of(*each);
   if (mix.previous != nullptr) layouts += layouts_of(mix.previous->weights);
-  lines_.add(fmt::format("{} of {} experts, router {}, up {}, down {}", mix.spec.active, mix.spec.experts,
+  lines_.add(fmt::format("{} of {} experts (router {}; up {}; down {})", mix.spec.active, mix.spec.experts,
                          shapes_of(weights.router), shapes_of(weights.gate_up), shapes_of(weights.down)),
              layouts, [&](int tokens) { return backend_.kernel_for(mix, tokens); });
 }
@@ -158,22 +159,31 @@ class StandardKernels {
   explicit StandardKernels(const Backend& backend) : backend_(backend) {}
 
   std::string text() const {
+    const Norm norm;
+    const std::array sections = {
+        Section{fmt::format("linear, {} x {}", width, width),
+                products({width, width}, [](const Linear& weights) { return LinearOperation{weights}; })},
+        Section{fmt::format("linear and silu, 2 x {} x {}", hidden, width),
+                products({2 * hidden, width},
+                         [](const Linear& weights) { return LinearActivatedOperation{weights, silu}; })},
+        Section{fmt::format("linear, add and norm, {} x {}", width, hidden),
+                products({width, hidden},
+                         [&](const Linear& weights) { return LinearAddNormOperation{weights, norm}; })},
+        experts(), attention()};
     std::string out =
         fmt::format("{}: kernels for common shapes; `inferno bench MODEL --verbose` lists those of a model\n",
                     backend_.info().name);
-    out += fmt::format("linear, {} x {}\n", width, width) +
-           products({width, width}, [](const Linear& weights) { return LinearOperation{weights}; });
-    out += fmt::format("linear and silu, 2 x {} x {}\n", hidden, width) +
-           products({2 * hidden, width},
-                    [](const Linear& weights) { return LinearActivatedOperation{weights, silu}; });
-    const Norm norm;
-    out += fmt::format("linear, add and norm, {} x {}\n", width, hidden) +
-           products({width, hidden},
-                    [&](const Linear& weights) { return LinearAddNormOperation{weights, norm}; });
-    return out + experts() + attention();
+    for (std::size_t i = 0; i < sections.size(); ++i) {
+      const bool is_like_next = i + 1 < sections.size() && sections[i].kernels == sections[i + 1].kernels;
+      out += fmt::format("{}\n{}", sections[i].title, is_like_next ? "" : sections[i].kernels);
+    }
+    return out;
   }
 
  private:
+  struct Section {  // titles of sections with the same kernels share a list
+    std::string title, kernels;
+  };
   struct Size {
     int rows = 0, cols = 0;
   };
@@ -193,14 +203,14 @@ class StandardKernels {
     }
     return lines.text();
   }
-  std::string experts() const;
-  std::string attention() const;
+  Section experts() const;
+  Section attention() const;
 
   const Backend& backend_;
 };
 
 // Of Qwen3 30B-A3B: its router is f32, and what attention leaves has the format of the experts.
-std::string StandardKernels::experts() const {
+StandardKernels::Section StandardKernels::experts() const {
   constexpr int moe_width = 2048, attended = 4096;
   const MoeMlp spec = {.experts = 128, .active = 8, .hidden = 768, .activation = silu};
   const Norm norm;
@@ -218,16 +228,16 @@ std::string StandardKernels::experts() const {
     const MixExpertsOperation mix = {spec, weights, &norm, &previous};
     lines.add(std::string(name_of(format)), {}, [&](int tokens) { return backend_.kernel_for(mix, tokens); });
   }
-  return fmt::format("router, {} of {} experts, add and norm, {} x {}\n", spec.active, spec.experts,
-                     spec.hidden, moe_width) +
-         lines.text();
+  return {fmt::format("router, {} of {} experts, add and norm, {} x {}", spec.active, spec.experts,
+                      spec.hidden, moe_width),
+          lines.text()};
 }
 
-std::string StandardKernels::attention() const {
+StandardKernels::Section StandardKernels::attention() const {
   const AttentionSpec spec = {.heads = 32, .kv_heads = 8, .head_dim = 128};
   Lines lines;
   add_attention(lines, backend_, spec, spec.head_dim);
-  return fmt::format("attention, {} heads of {}\n", spec.heads, spec.head_dim) + lines.text();
+  return {"attention", lines.text()};
 }
 
 }  // namespace
