@@ -38,47 +38,67 @@ std::optional<std::uint64_t> field(std::string_view text, std::string_view name)
   return std::nullopt;
 }
 
-// The files of the two control group versions; `mount` is relative to SystemRoots::cgroup.
+// The files of the two control group versions.
 struct GroupFiles {
-  std::string_view mount, limit, usage;
+  std::string_view limit, usage;
 };
-constexpr GroupFiles version2 = {"", "memory.max", "memory.current"};
-constexpr GroupFiles version1 = {"memory", "memory.limit_in_bytes", "memory.usage_in_bytes"};
+constexpr GroupFiles version2 = {"memory.max", "memory.current"};
+constexpr GroupFiles version1 = {"memory.limit_in_bytes", "memory.usage_in_bytes"};
 
-// The folders of control group "/a/b" and of its parents, the innermost first.
-std::vector<fs::path> folders_of(const fs::path& cgroup, const GroupFiles& files, std::string_view group) {
-  const fs::path mount = files.mount.empty() ? cgroup : cgroup / files.mount;
-  std::vector<fs::path> folders;
-  for (fs::path path = fs::path(group).relative_path(); !path.empty(); path = path.parent_path()) {
-    folders.push_back(mount / path);
+bool lists(std::string_view controllers, std::string_view wanted) {  // "cpu,cpuacct"
+  while (!controllers.empty()) {
+    const std::string_view one = controllers.substr(0, controllers.find(','));
+    if (one == wanted) return true;
+    controllers.remove_prefix(std::min(controllers.size(), one.size() + 1));
   }
-  folders.push_back(mount);
-  return folders;
+  return false;
 }
 
-struct Group {
-  fs::path folder;
-  const GroupFiles* files;
-};
+// CPUs that one group allows; nullopt if it has no limit.
+std::optional<double> quota_of(const ControlGroup& group) {
+  std::optional<std::uint64_t> quota, period;
+  if (group.version == 2) {  // "150000 100000" or "max 100000"
+    const std::string text = read_start(group.folder / "cpu.max", max_file).value_or("");
+    quota = number(text);
+    period = number(std::string_view(text).substr(std::min(text.size(), text.find(' '))));
+  } else {
+    quota = number_in(group.folder / "cpu.cfs_quota_us");  // nullopt for -1, which means no limit
+    period = number_in(group.folder / "cpu.cfs_period_us");
+  }
+  if (!quota || !period || *quota == 0 || *period == 0) return std::nullopt;
+  return static_cast<double>(*quota) / static_cast<double>(*period);
+}
+
+}  // namespace
 
 // /proc/self/cgroup has lines such as "4:memory:/a/b" (version 1) and "0::/a/b" (version 2).
-std::vector<Group> memory_groups(const SystemRoots& roots) {
-  std::vector<Group> groups;
+std::vector<ControlGroup> control_groups(const SystemRoots& roots, std::string_view controller) {
+  std::vector<ControlGroup> groups;
   std::istringstream lines(read_start(roots.proc / "self/cgroup", max_file).value_or(""));
   for (std::string line; std::getline(lines, line);) {
     const std::size_t colon = line.find(':'), last = line.find(':', colon + 1);
     if (colon == std::string::npos || last == std::string::npos) continue;
     const std::string controllers = line.substr(colon + 1, last - colon - 1);
-    const GroupFiles* files = controllers.empty() ? &version2 : controllers == "memory" ? &version1 : nullptr;
-    if (files == nullptr) continue;
-    for (fs::path& folder : folders_of(roots.cgroup, *files, line.substr(last + 1))) {
-      groups.push_back({std::move(folder), files});
+    if (!controllers.empty() && !lists(controllers, controller)) continue;
+    const int version = controllers.empty() ? 2 : 1;
+    const fs::path mount = version == 2 ? roots.cgroup : roots.cgroup / controller;
+    const fs::path group = fs::path(line.substr(last + 1)).relative_path();
+    for (fs::path path = group; !path.empty(); path = path.parent_path()) {
+      groups.push_back({mount / path, version});
     }
+    groups.push_back({mount, version});
   }
   return groups;
 }
 
-}  // namespace
+std::optional<double> cpu_quota(const SystemRoots& roots) {
+  std::optional<double> tightest;
+  for (const ControlGroup& group : control_groups(roots, "cpu")) {
+    const auto quota = quota_of(group);
+    if (quota) tightest = std::min(tightest.value_or(*quota), *quota);
+  }
+  return tightest;
+}
 
 SystemMemory system_memory(const SystemRoots& roots) {
   SystemMemory memory;
@@ -86,10 +106,11 @@ SystemMemory system_memory(const SystemRoots& roots) {
   memory.total = field(info, "MemTotal:").value_or(0) * 1024;
   memory.available = field(info, "MemAvailable:").value_or(field(info, "MemFree:").value_or(0)) * 1024;
   memory.obtainable = memory.available;
-  for (const Group& group : memory_groups(roots)) {
-    const auto limit = number_in(group.folder / group.files->limit);  // nullopt for "max"
+  for (const ControlGroup& group : control_groups(roots, "memory")) {
+    const GroupFiles& files = group.version == 2 ? version2 : version1;
+    const auto limit = number_in(group.folder / files.limit);  // nullopt for "max"
     if (!limit || *limit >= memory.total) continue;
-    const std::uint64_t usage = number_in(group.folder / group.files->usage).value_or(0);
+    const std::uint64_t usage = number_in(group.folder / files.usage).value_or(0);
     // The kernel drops cached files when memory is needed.
     const std::string statistics = read_start(group.folder / "memory.stat", max_file).value_or("");
     const std::uint64_t held = usage - std::min(usage, field(statistics, "inactive_file ").value_or(0));

@@ -56,6 +56,28 @@ TEST_F(Memory, ReadsGroupsOfVersionOneToo) {
   EXPECT_EQ(memory.obtainable, 0U);
 }
 
+TEST_F(Memory, AllowsTheCpusOfTheTightestGroupAbove) {
+  EXPECT_EQ(cpu_quota(SystemRoots::below(root_)), std::nullopt);
+  write("proc/self/cgroup", "0::/outer/inner\n");
+  write("sys/fs/cgroup/cpu.max", "max 100000\n");
+  EXPECT_EQ(cpu_quota(SystemRoots::below(root_)), std::nullopt);
+  write("sys/fs/cgroup/outer/cpu.max", "150000 100000\n");
+  write("sys/fs/cgroup/outer/inner/cpu.max", "400000 100000\n");
+  EXPECT_EQ(cpu_quota(SystemRoots::below(root_)), 1.5);
+  write("sys/fs/cgroup/outer/inner/cpu.max", "50000\n");
+  EXPECT_EQ(cpu_quota(SystemRoots::below(root_)), 1.5);
+}
+
+TEST_F(Memory, ReadsCpuQuotasOfVersionOneToo) {
+  write("proc/self/cgroup", "4:memory:/other\n5:cpu,cpuacct:/box/deep\n6:cpuset:/none\n");
+  write("sys/fs/cgroup/cpu/box/deep/cpu.cfs_quota_us", "-1\n");
+  write("sys/fs/cgroup/cpu/box/deep/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(cpu_quota(SystemRoots::below(root_)), std::nullopt);
+  write("sys/fs/cgroup/cpu/box/cpu.cfs_quota_us", "200000\n");
+  write("sys/fs/cgroup/cpu/box/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(cpu_quota(SystemRoots::below(root_)), 2.0);
+}
+
 TEST_F(Memory, IgnoresFilesThatMakeNoSense) {
   write("proc/self/cgroup", "\n:\n::\n0::\nmemory\n0::/../../..\n");
   write("proc/meminfo", "MemTotal: many kB\n\nMemAvailable:");

@@ -10,6 +10,8 @@
 #include <string>
 #include <utility>
 
+#include "base/system_memory.h"
+
 namespace inferno {
 namespace {
 
@@ -48,20 +50,6 @@ std::vector<int> one_for_each_core(const std::vector<int>& cpus) {
   return chosen.size() > 2 ? chosen : cpus;
 }
 
-// CPU quota of the control group, in CPUs; 0 if there is none.
-double cgroup_quota() {
-  std::string quota;
-  double period = 0.0;
-  if (std::ifstream file("/sys/fs/cgroup/cpu.max"); file >> quota >> period && quota != "max" && period > 0) {
-    return std::stod(quota) / period;
-  }
-  double limit = 0.0;
-  std::ifstream limit_file("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
-  std::ifstream period_file("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-  if (limit_file >> limit && period_file >> period && limit > 0 && period > 0) return limit / period;
-  return 0.0;
-}
-
 void pin(std::thread& thread, int cpu) {
   cpu_set_t mask;
   CPU_ZERO(&mask);
@@ -73,8 +61,8 @@ void pin(std::thread& thread, int cpu) {
 
 int usable_cores() {
   const auto cores = static_cast<int>(one_for_each_core(allowed_cpus()).size());
-  const double quota = cgroup_quota();
-  return quota > 0.0 ? std::clamp(static_cast<int>(quota + 0.5), 1, cores) : cores;
+  const std::optional<double> quota = cpu_quota();
+  return quota ? static_cast<int>(std::clamp(*quota + 0.5, 1.0, static_cast<double>(cores))) : cores;
 }
 
 ThreadPool::ThreadPool(int threads) : threads_(threads > 0 ? threads : usable_cores()) {

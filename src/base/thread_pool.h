@@ -11,7 +11,7 @@
 namespace inferno {
 
 // CPUs in this process's affinity mask, one per core if there are more than two cores, and at most the CPU
-// quota of the control group. At least 1.
+// quota of its control groups (cpu_quota() in system_memory.h). At least 1.
 int usable_cores();
 
 // Only one thread may call parallel_for at a time; it takes part as worker 0. The other workers spin for some
