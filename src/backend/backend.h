@@ -210,6 +210,7 @@ struct DeviceInfo {
 struct Workload {
   int tokens = 0;
   int logit_rows = 0;
+  int context = 0;  // positions a sequence may reach
 };
 
 class Backend {
@@ -230,6 +231,12 @@ class Backend {
   // In the layout that pack() chooses for the shape.
   virtual Weight weight_without_memory(const WeightShape& shape) const {
     return {shape.format, shape.count, shape.rows, shape.cols, {}, 0};
+  }
+  // Bytes that prepare() and the operations allocate besides weights, cache and the decoder's activations,
+  // for a model with these weights; at least what they really allocate.
+  virtual std::uint64_t workspace_bytes(const ModelSpec& /*spec*/, std::span<const WeightShape> /*weights*/,
+                                        const Workload& /*largest*/) const {
+    return 0;
   }
   // Bytes that this device reads from its memory in a second, measured now; 0 if the backend cannot measure.
   virtual double read_bandwidth() { return 0.0; }

@@ -54,13 +54,19 @@ bool lists(const std::vector<std::string_view>& types, std::string_view type) {
 
 }  // namespace
 
+const Architecture* find_architecture(std::string_view type, Container container) {
+  const auto found = std::ranges::find_if(architectures(), [&](const Architecture& arch) {
+    return lists(container == Container::gguf ? arch.gguf_types : arch.hf_types, type);
+  });
+  return found == architectures().end() ? nullptr : &*found;
+}
+
 const Architecture& architecture_for(const Checkpoint& checkpoint) {
   const std::string_view type = checkpoint.architecture();
-  const bool gguf = checkpoint.container() == Container::gguf;
+  if (const Architecture* found = find_architecture(type, checkpoint.container())) return *found;
   std::vector<std::string_view> known;
   for (const Architecture& arch : architectures()) {
-    const auto& types = gguf ? arch.gguf_types : arch.hf_types;
-    if (lists(types, type)) return arch;
+    const auto& types = checkpoint.container() == Container::gguf ? arch.gguf_types : arch.hf_types;
     known.insert(known.end(), types.begin(), types.end());
   }
   std::sort(known.begin(), known.end());

@@ -59,6 +59,8 @@ struct Architecture {
   ModelSpec (*describe)(const Config&);
 };
 
+// nullptr if no family has that type in such files.
+const Architecture* find_architecture(std::string_view type, Container container);
 // Error{unsupported} that describes a known but unsupported architecture and lists the supported ones.
 const Architecture& architecture_for(const Checkpoint& checkpoint);
 const std::vector<Architecture>& architectures();

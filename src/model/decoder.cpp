@@ -50,7 +50,7 @@ int rotated_dims(const ModelSpec& spec) {
 
 }  // namespace
 
-std::size_t workspace_bytes(const ModelSpec& spec, const DecoderLimits& limits, DType type) {
+std::size_t activation_bytes(const ModelSpec& spec, const DecoderLimits& limits, DType type) {
   const auto tokens = static_cast<std::size_t>(limits.max_tokens);
   const auto rows = static_cast<std::size_t>(limits.max_logit_rows);
   const auto width = static_cast<std::size_t>(spec.width);
@@ -74,7 +74,9 @@ Decoder::Decoder(ModelSpec spec, ModelWeights weights, Backend& backend, Decoder
     rope_table_ = {memory_.back().data(), DType::f32, limits_.context, rope->dims};
     backend_.upload(rope_table_, std::as_bytes(std::span(table)));
   }
-  backend_.prepare(spec_, {.tokens = limits_.max_tokens, .logit_rows = limits_.max_logit_rows});
+  backend_.prepare(
+      spec_,
+      {.tokens = limits_.max_tokens, .logit_rows = limits_.max_logit_rows, .context = limits_.context});
 }
 
 void Decoder::allocate_activations() {

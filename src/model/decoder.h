@@ -14,8 +14,9 @@ struct DecoderLimits {
   int context = 0;         // positions a sequence may reach; the rotary table is made for it
 };
 
-// Bytes that a decoder with these limits allocates besides weights and cache.
-std::size_t workspace_bytes(const ModelSpec& spec, const DecoderLimits& limits, DType type);
+// Bytes that a decoder with these limits allocates for activations and the rotary table. The backend adds its
+// own workspaces.
+std::size_t activation_bytes(const ModelSpec& spec, const DecoderLimits& limits, DType type);
 
 class Decoder {
  public:

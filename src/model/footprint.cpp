@@ -67,20 +67,79 @@ std::vector<GroupNeed> group_needs(const ModelSpec& spec, DType type, const Cach
   return out;
 }
 
+std::vector<WeightShape> shapes_of(const TensorPlan& tensors) {
+  std::vector<WeightShape> shapes;
+  for (const PlannedSlot& slot : tensors.slots) {
+    if (slot.request.is_vector) continue;
+    for (const PlannedPart& part : slot.parts) {
+      shapes.push_back(
+          {part.tensors.front().format, std::max(part.experts, 1), part.rows, slot.request.cols});
+    }
+  }
+  return shapes;
+}
+
+// All in the same format, which is set later.
+std::vector<WeightShape> shapes_of(const ModelSpec& spec) {
+  std::vector<WeightShape> shapes;
+  for (const SlotRequest& request : slot_requests(spec)) {
+    if (request.is_vector) continue;
+    for (const int rows : request.parts) {
+      shapes.push_back({WeightFormat::bf16, std::max(request.experts, 1), rows, request.cols});
+    }
+  }
+  return shapes;
+}
+
 // Computes a footprint for several contexts of one model.
 class Sizes {
  public:
-  Sizes(const ModelSpec& spec, const DeviceMemory& device, const DecoderLimits& limits, int sequences)
-      : spec_(spec), device_(device), limits_(limits), sequences_(sequences) {}
+  struct Limits {
+    DecoderLimits decoder;
+    CacheLimits cache;
+  };
+  Sizes(const ModelSpec& spec, std::vector<WeightShape> shapes, const DeviceMemory& device,
+        const Limits& limits)
+      : spec_(spec), shapes_(std::move(shapes)), device_(device), limits_(limits) {
+    limits_.cache.step_tokens = limits_.decoder.max_tokens;
+    limits_.cache.max_bytes = 0;
+  }
 
+  Footprint footprint(const WeightFootprint& weights) const {
+    Footprint out;
+    out.context = limits_.decoder.context == 0 ? spec_.context : limits_.decoder.context;
+    if (out.context > spec_.context) {
+      fail(ErrorKind::invalid_request,
+           fmt::format("a context of {} tokens exceeds this model's maximum of {}", out.context,
+                       spec_.context));
+    }
+    out.weights = weights;
+    out.workspace = workspace(out.context);
+    out.cache = cache(out.context);
+    out.available = device_.free_bytes;
+    out.sequences = limits_.cache.sequences;
+    out.model_context = spec_.context;
+    out.max_context = max_context(weights.bytes);
+    for (const int window : window_groups(spec_)) {
+      out.windows.push_back({window, cache_bytes_per_token(spec_, window, device_.cache)});
+    }
+    return out;
+  }
+
+ private:
   std::uint64_t workspace(int context) const {
-    DecoderLimits limits = limits_;
+    DecoderLimits limits = limits_.decoder;
     limits.context = context;
-    return workspace_bytes(spec_, limits, device_.activations);
+    const std::uint64_t decoder = activation_bytes(spec_, limits, device_.activations);
+    if (device_.backend == nullptr) return decoder;
+    return decoder +
+           device_.backend->workspace_bytes(
+               spec_, shapes_,
+               {.tokens = limits.max_tokens, .logit_rows = limits.max_logit_rows, .context = context});
   }
   std::uint64_t cache(int context) const {
     constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max() / 4;
-    return plan_cache(spec_, device_.cache, {.sequences = sequences_}, context, unlimited).bytes;
+    return plan_cache(spec_, device_.cache, limits_.cache, context, unlimited).bytes;
   }
   int max_context(std::uint64_t weights) const {
     int fits = 0, too_long = spec_.context + 1;
@@ -90,17 +149,15 @@ class Sizes {
     }
     return fits;
   }
-
- private:
   bool fits_beside(std::uint64_t weights, int context) const {
     const std::uint64_t fixed = weights + workspace(context);
     return fixed < device_.free_bytes && cache(context) <= cache_budget(device_.free_bytes - fixed);
   }
 
   const ModelSpec& spec_;
+  std::vector<WeightShape> shapes_;
   DeviceMemory device_;
-  DecoderLimits limits_;
-  int sequences_;
+  Limits limits_;
 };
 
 double bits_of(WeightFormat format) {
@@ -110,7 +167,7 @@ double bits_of(WeightFormat format) {
 
 std::string what_would_fit(const Footprint& footprint, std::uint64_t free) {
   if (footprint.weights.parameters == 0 || free <= footprint.workspace) {
-    return "the activations alone do not leave room for any weights";
+    return "the workspace alone leaves no room for any weights";
   }
   const double bits = 8.0 * static_cast<double>(free - footprint.workspace) /
                       static_cast<double>(footprint.weights.parameters);
@@ -181,7 +238,8 @@ CachePlan plan_cache(const ModelSpec& spec, DType type, const CacheLimits& limit
 DeviceMemory device_memory(const Backend& backend) {
   return {.activations = backend.activation_type(),
           .cache = backend.cache_type(),
-          .free_bytes = backend.info().free_bytes};
+          .free_bytes = backend.info().free_bytes,
+          .backend = &backend};
 }
 
 std::uint64_t Footprint::read_per_token(int depth) const {
@@ -193,25 +251,23 @@ std::uint64_t Footprint::read_per_token(int depth) const {
 }
 
 Footprint model_footprint(const ModelSpec& spec, const TensorPlan& tensors, const DeviceMemory& device,
-                          const DecoderLimits& limits, int sequences) {
-  Footprint out;
-  out.context = limits.context == 0 ? spec.context : limits.context;
-  if (out.context > spec.context) {
-    fail(ErrorKind::invalid_request,
-         fmt::format("a context of {} tokens exceeds this model's maximum of {}", out.context, spec.context));
+                          const DecoderLimits& limits, const CacheLimits& cache) {
+  return Sizes(spec, shapes_of(tensors), device, {limits, cache}).footprint(weight_footprint(spec, tensors));
+}
+
+Footprint estimated_footprint(const ModelSpec& spec, std::uint64_t weight_bytes, const DeviceMemory& device,
+                              const DecoderLimits& limits, const CacheLimits& cache) {
+  std::vector<WeightShape> shapes = shapes_of(spec);
+  WeightFootprint weights = {.bytes = weight_bytes};
+  for (const WeightShape& shape : shapes) {
+    weights.parameters += static_cast<std::uint64_t>(shape.count) * static_cast<std::uint64_t>(shape.rows) *
+                          static_cast<std::uint64_t>(shape.cols);
   }
-  const Sizes sizes(spec, device, limits, sequences);
-  out.weights = weight_footprint(spec, tensors);
-  out.workspace = sizes.workspace(out.context);
-  out.cache = sizes.cache(out.context);
-  out.available = device.free_bytes;
-  out.sequences = sequences;
-  out.model_context = spec.context;
-  out.max_context = sizes.max_context(out.weights.bytes);
-  for (const int window : window_groups(spec)) {
-    out.windows.push_back({window, cache_bytes_per_token(spec, window, device.cache)});
+  // All quantized formats need the same workspaces on a GPU, because these hold decoded weights.
+  if (10 * weight_bytes < 18 * weights.parameters) {
+    for (WeightShape& shape : shapes) shape.format = WeightFormat::q4_k;
   }
-  return out;
+  return Sizes(spec, std::move(shapes), device, {limits, cache}).footprint(weights);
 }
 
 void require_fit(const Footprint& footprint, const std::string& model, const DeviceInfo& device) {
@@ -220,7 +276,7 @@ void require_fit(const Footprint& footprint, const std::string& model, const Dev
       ErrorKind::io,
       fmt::format("{}: needs {}, and {} has {} of {} free\n"
                   "  weights              {}\n"
-                  "  activations          {}\n"
+                  "  workspace            {}\n"
                   "  key/value cache      {} for one sequence of {} tokens, less for shorter ones",
                   model, human_size(footprint.required()), device.name, human_size(device.free_bytes),
                   human_size(device.total_bytes), human_size(footprint.weights.bytes),

@@ -1,5 +1,6 @@
 // How much device memory a model needs for weights, workspace and KV cache, computed from headers before a
-// weight is read. `plan` prints it, loading enforces it, the engine sizes its cache with it.
+// weight is read. `plan` prints it, loading enforces it, `search` and `doctor` judge with it, the engine
+// sizes its cache with it.
 #pragma once
 
 #include <cstddef>
@@ -52,12 +53,13 @@ CachePlan plan_cache(const ModelSpec& spec, DType type, const CacheLimits& limit
 struct DeviceMemory {
   DType activations = DType::f32, cache = DType::f32;
   std::uint64_t free_bytes = 0;
+  const Backend* backend = nullptr;  // whose own workspaces count; null: none
 };
 DeviceMemory device_memory(const Backend& backend);
 
 struct Footprint {
   WeightFootprint weights;
-  std::uint64_t workspace = 0;  // activations of the largest step, rotary table
+  std::uint64_t workspace = 0;  // activations of the largest step, rotary table, the backend's own
   std::uint64_t cache = 0;      // KV cache of `sequences` sequences of `context` tokens
   std::uint64_t available = 0;  // free on the device
   int context = 0, sequences = 1;
@@ -74,13 +76,21 @@ struct Footprint {
   // The minimum to run at all; the cache may be smaller than a full context needs.
   std::uint64_t required() const { return weights.bytes + workspace; }
   bool fits() const { return max_context >= context; }
+  bool runs() const { return max_context > 0; }  // if need be with a shorter context
   // Bytes that decoding one token reads, `depth` tokens into a sequence.
   std::uint64_t read_per_token(int depth) const;
 };
 
-// `limits.context` 0 means the model's own. Error{invalid_request} if it is longer than that.
+// `limits.context` 0 means the model's own. Error{invalid_request} if it is longer than that. The steps are
+// those of `limits`; `cache.step_tokens` and `cache.max_bytes` are not read.
 Footprint model_footprint(const ModelSpec& spec, const TensorPlan& tensors, const DeviceMemory& device,
-                          const DecoderLimits& limits, int sequences = 1);
+                          const DecoderLimits& limits, const CacheLimits& cache = {});
+
+// The same for a model of which only the spec and the size of its files are known. Cache and activations are
+// exact for the spec. The weights are `weight_bytes`, which differ from the loaded ones by the vectors that
+// are stored in 16 bits, below 1 %; the backend's workspaces assume one format for all weights.
+Footprint estimated_footprint(const ModelSpec& spec, std::uint64_t weight_bytes, const DeviceMemory& device,
+                              const DecoderLimits& limits, const CacheLimits& cache = {});
 
 // Error{io} with the figures and what would fit, if weights and workspace do not fit the device.
 void require_fit(const Footprint& footprint, const std::string& model, const DeviceInfo& device);

@@ -7,7 +7,10 @@
 #include <array>
 #include <utility>
 
+#include "checkpoint/config_json.h"
 #include "model/synthetic/edited_checkpoint.h"
+#include "model/synthetic/random_checkpoint.h"
+#include "model/synthetic/shapes.h"
 #include "model/tensor_plan.h"
 #include "support/caught_error.h"
 
@@ -83,6 +86,41 @@ TEST(Load, CountsTheBytesThatAStepReads) {
   EXPECT_DOUBLE_EQ(weights.step_bytes(1), 1000.0);
   EXPECT_DOUBLE_EQ(weights.step_bytes(2), 400.0 + 2400.0 * (1.0 - 0.75 * 0.75));
   EXPECT_NEAR(weights.step_bytes(1000), 2800.0, 1e-6);
+}
+
+TEST(Footprint, HoldsTheWorkspacesOfDecoderAndBackend) {
+  const auto backend = make_cpu_backend(2);
+  const Shape& shape = shape_named("gpt-oss-20b");
+  const auto checkpoint = random_checkpoint(parse_config(shape.config, "gpt-oss"), shape.type, {});
+  const ModelDescription model = describe_model(*checkpoint);
+  const TensorPlan tensors = plan_weights(model.spec, *model.architecture, *checkpoint, *backend);
+  const DecoderLimits limits = {.max_tokens = 256, .max_logit_rows = 4, .context = 4096};
+  const Footprint all = model_footprint(model.spec, tensors, device_memory(*backend), limits);
+  const Footprint decoder = model_footprint(model.spec, tensors, {}, limits);
+  EXPECT_EQ(decoder.workspace, activation_bytes(model.spec, limits, DType::f32));
+  // Each token's row of every chosen expert: gate and up, their product, and the result.
+  const auto& mlp = std::get<MoeMlp>(model.spec.blocks[0].mlp);
+  const auto row = static_cast<std::uint64_t>(3 * mlp.hidden + model.spec.width) * sizeof(float);
+  EXPECT_GT(all.workspace, decoder.workspace + 256 * static_cast<std::uint64_t>(mlp.active) * row);
+}
+
+TEST(Footprint, SizesTheCacheForTheStepsAndBlocksOfTheEngine) {
+  const auto backend = make_cpu_backend(1);
+  const Shape& shape = shape_named("gpt-oss-20b");  // with windows, whose blocks outlive a step
+  const auto checkpoint = random_checkpoint(parse_config(shape.config, "gpt-oss"), shape.type, {});
+  const ModelDescription model = describe_model(*checkpoint);
+  const TensorPlan tensors = plan_weights(model.spec, *model.architecture, *checkpoint, *backend);
+  for (const int step : {64, 2048}) {
+    for (const int block : {16, 256}) {
+      const Footprint footprint =
+          model_footprint(model.spec, tensors, {}, {.max_tokens = step, .context = 8000},
+                          {.sequences = 3, .block_size = block});
+      const CachePlan plan =
+          plan_cache(model.spec, DType::f32, {.sequences = 3, .step_tokens = step, .block_size = block}, 8000,
+                     std::size_t{1} << 50);
+      EXPECT_EQ(footprint.cache, plan.bytes) << step << " tokens, blocks of " << block;
+    }
+  }
 }
 
 TEST(Load, ReadsAPartInPiecesAsItReadsItWhole) {

@@ -18,6 +18,10 @@ class ForwardingBackend : public Backend {
   std::optional<std::string> refuses(const BlockSpec& block, WeightFormat format) const override {
     return inner_->refuses(block, format);
   }
+  std::uint64_t workspace_bytes(const ModelSpec& spec, std::span<const WeightShape> weights,
+                                const Workload& largest) const override {
+    return inner_->workspace_bytes(spec, weights, largest);
+  }
   std::string kernel_for(const Operation& operation, int tokens) const override {
     return inner_->kernel_for(operation, tokens);
   }

@@ -241,6 +241,22 @@ void attend_split(const Compute& compute, Matrix out, Matrix qkv, const Attentio
 
 }  // namespace
 
+ScratchFloats attend_tiles_scratch(const AttentionSpec& spec, int threads, int context) {
+  const Shape shape(spec);
+  const Task largest = {.sequence = 0,
+                        .kv_head = 0,
+                        .kv_heads = spec.kv_heads,
+                        .row = 0,
+                        .rows = std::max(1, queries_at_once / shape.group),
+                        .begin = 0,
+                        .end = 0};
+  const std::size_t state = aligned(shape.state(largest));
+  const int seen = spec.window > 0 ? std::min(context, spec.window + segment) : context;
+  // attend_split() runs only with fewer tasks than threads.
+  const auto segments = static_cast<std::size_t>(threads - 1) * static_cast<std::size_t>(seen / segment + 1);
+  return {.own = scratch_size(shape) + 2 * state, .shared = segments * state};
+}
+
 void attend_tiles(const Compute& compute, Matrix out, Matrix qkv, const AttentionCall& call) {
   const Shape shape(call.spec);
   const std::vector<Task> tasks = tasks_of(call, shape, compute.pool.threads());

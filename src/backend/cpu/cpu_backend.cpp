@@ -46,6 +46,8 @@ class CpuBackend final : public Backend {
   DType cache_type() const override { return DType::f32; }
   std::optional<std::string> refuses(const BlockSpec& block, WeightFormat format) const override;
   std::string kernel_for(const Operation& operation, int tokens) const override;
+  std::uint64_t workspace_bytes(const ModelSpec& spec, std::span<const WeightShape> weights,
+                                const Workload& largest) const override;
   std::optional<std::string> refuses_determinism() override { return std::nullopt; }  // always so
 
   Buffer allocate(std::size_t bytes, std::string_view purpose) override {
@@ -157,6 +159,47 @@ Weight CpuBackend::pack(const HostWeight& source) {
         }
       });
   return weight;
+}
+
+// Floats of mix_experts() for all its intermediate results.
+std::size_t expert_floats(const MoeMlp& mlp, int width, int tokens) {
+  const std::int64_t columns = std::int64_t{mlp.hidden} * (mlp.activation.gated ? 3 : 2) + width;
+  return static_cast<std::size_t>(std::int64_t{tokens} * (mlp.experts + mlp.active * columns));
+}
+
+// Scratch keeps one piece for each use and each worker, so the largest request of every use counts.
+std::uint64_t CpuBackend::workspace_bytes(const ModelSpec& spec, std::span<const WeightShape> weights,
+                                          const Workload& largest) const {
+  const int threads = pool_.threads();
+  std::size_t own = 2 * static_cast<std::size_t>(spec.vocab);  // of sample()
+  std::size_t attention = 0, experts = 0;
+  std::size_t tiles[2] = {};  // of floats and of integers: a product whose parts differ needs both
+  int active = 1;
+  for (const BlockSpec& block : spec.blocks) {
+    if (const auto* moe = std::get_if<MoeMlp>(&block.mlp)) {
+      experts = std::max(experts, expert_floats(*moe, spec.width, largest.tokens));
+      active = std::max(active, moe->active);
+    }
+    if (kernels_ == nullptr) {
+      own = std::max(own, static_cast<std::size_t>(largest.context));
+      continue;
+    }
+    const ScratchFloats need = attend_tiles_scratch(block.attention, threads, largest.context);
+    own = std::max(own, need.own);
+    attention = std::max(attention, need.shared);
+  }
+  for (const WeightShape& weight : weights) {
+    own = std::max(own, static_cast<std::size_t>(weight.cols));
+    if (kernels_ == nullptr) continue;
+    const std::int64_t rows = std::int64_t{largest.tokens} * (weight.count > 1 ? active : 1);
+    const ScratchFloats need = multiply_panels_scratch(*kernels_, weight, rows, weight.count);
+    own = std::max(own, need.own);
+    std::size_t& size = tiles[has_integers(weight.format) ? 1 : 0];
+    size = std::max(size, need.shared);
+  }
+  const std::size_t floats =
+      static_cast<std::size_t>(threads) * own + attention + experts + tiles[0] + tiles[1];
+  return floats * sizeof(float);
 }
 
 std::string CpuBackend::kernel_for(WeightFormat format, int tokens) const {

@@ -275,6 +275,17 @@ void multiply_panels_of(const Product& product, const LoopSegment& segment, int 
 
 }  // namespace
 
+ScratchFloats multiply_panels_scratch(const Kernels& kernels, const WeightShape& weight, std::int64_t rows,
+                                      std::int64_t batches) {
+  const int width = kernels.widths[kernels.width_count - 1];
+  const std::size_t tile =
+      has_integers(weight.format) ? IntegerShape(weight.cols, width).end : float_size(weight.cols, width);
+  const auto tiles = static_cast<std::size_t>(rows / width + std::min(rows, batches));
+  const bool decodes = panel_shape(weight.format, weight.rows, weight.cols).block_bytes == 0;
+  return {.own = decodes ? static_cast<std::size_t>(weight.cols) * (panel_rows + 1) : 0,
+          .shared = tiles * tile};
+}
+
 void multiply_panels(const Compute& compute, Matrix out, Matrix in, const Linear& weights,
                      std::span<const ExpertBatch> batches) {
   Tiles::Wanted wanted;

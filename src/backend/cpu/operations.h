@@ -60,4 +60,14 @@ void multiply_panels(const Compute& compute, Matrix out, Matrix in, const Linear
                      std::span<const ExpertBatch> batches);
 void attend_tiles(const Compute& compute, Matrix out, Matrix qkv, const AttentionCall& call);
 
+// Upper bounds of the floats that operations take from Scratch, for Backend::workspace_bytes().
+struct ScratchFloats {
+  std::size_t own = 0;     // of one worker
+  std::size_t shared = 0;  // of all workers together
+};
+ScratchFloats attend_tiles_scratch(const AttentionSpec& spec, int threads, int context);
+// `rows` rows in `batches` batches times a weight.
+ScratchFloats multiply_panels_scratch(const Kernels& kernels, const WeightShape& weight, std::int64_t rows,
+                                      std::int64_t batches);
+
 }  // namespace inferno::cpu

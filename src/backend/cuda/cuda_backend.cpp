@@ -127,6 +127,8 @@ class CudaBackend final : public Backend {
         "codes and scales separated",
         fmt::format("blocks of {} bytes cannot be read 16 bytes at a time", block_bytes(weight.format))};
   }
+  std::uint64_t workspace_bytes(const ModelSpec& spec, std::span<const WeightShape> weights,
+                                const Workload& largest) const override;
   void prepare(const ModelSpec& spec, const Workload& largest) override;
   void upload(Matrix to, std::span<const std::byte> from) override {
     expects(from.size() <= to.bytes(), "upload fits its matrix");
@@ -211,9 +213,14 @@ class CudaBackend final : public Backend {
   AttendScratch attend_scratch();
   AttentionProblem problem_of(const AttentionOperation& operation, int tokens, DType cache) const;
   AttentionProblem problem_of(const AttentionCall& call, Matrix rope_table) const;
-  float* sampling_room(int vocab, int rows) {
+  static constexpr std::size_t attend_bytes =
+      ticket_count * sizeof(std::uint32_t) + partial_floats * sizeof(float);
+  static std::size_t sampling_bytes(int vocab, int rows) {
     const auto at_once = static_cast<std::size_t>(std::min(rows, sample_rows_at_once));
-    return reinterpret_cast<float*>(sampling_.at_least(at_once * sample_floats(vocab) * sizeof(float)));
+    return at_once * sample_floats(vocab) * sizeof(float);
+  }
+  float* sampling_room(int vocab, int rows) {
+    return reinterpret_cast<float*>(sampling_.at_least(sampling_bytes(vocab, rows)));
   }
 
   int device_, threads_;
@@ -256,11 +263,25 @@ std::optional<std::string> CudaBackend::refuses(const BlockSpec& block, WeightFo
 
 AttendScratch CudaBackend::attend_scratch() {
   // Tickets come first and are zero again after every use; the memory is zeroed when it is allocated.
-  std::byte* start = partial_.at_least(ticket_count * sizeof(std::uint32_t) + partial_floats * sizeof(float));
+  std::byte* start = partial_.at_least(attend_bytes);
   return {.partial = reinterpret_cast<float*>(start + ticket_count * sizeof(std::uint32_t)),
           .tickets = reinterpret_cast<std::uint32_t*>(start),
           .partial_floats = static_cast<std::int64_t>(partial_floats),
           .ticket_count = static_cast<std::int64_t>(ticket_count)};
+}
+
+// The same sums as prepare() makes, before a weight is packed.
+std::uint64_t CudaBackend::workspace_bytes(const ModelSpec& spec, std::span<const WeightShape> weights,
+                                           const Workload& largest) const {
+  std::size_t expanded = 0, experts = 0;
+  for (const WeightShape& weight : weights) expanded = std::max(expanded, packer_.expanded_bytes(weight));
+  for (const BlockSpec& block : spec.blocks) {
+    if (const auto* moe = std::get_if<MoeMlp>(&block.mlp)) {
+      experts = std::max(experts, products_.experts_bytes(*moe, spec.width, largest.tokens));
+    }
+  }
+  const std::size_t single = queue().overlaps ? SingleToken::reserved_bytes() : 0;
+  return expanded + experts + attend_bytes + single + sampling_bytes(spec.vocab, largest.logit_rows);
 }
 
 void CudaBackend::prepare(const ModelSpec& spec, const Workload& largest) {

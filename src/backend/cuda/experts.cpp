@@ -68,10 +68,10 @@ Products::Mixture Products::divide(Parts& parts, const MoeMlp& spec, int width, 
   return out;
 }
 
-void Products::reserve_experts(const MoeMlp& spec, int width, std::int64_t tokens) {
+std::size_t Products::experts_bytes(const MoeMlp& spec, int width, std::int64_t tokens) const {
   Parts measure(nullptr);
   divide(measure, spec, width, tokens);
-  between_.at_least(measure.used());
+  return measure.used();
 }
 
 struct Products::MixViews {

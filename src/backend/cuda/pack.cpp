@@ -141,13 +141,17 @@ void Packer::allocate(Weight& weight, Layout layout) {
   weight.memory = {};
   weight.memory =
       memory_.allocate(static_cast<std::size_t>(weight.count * view(weight).bytes_between), "weights");
-  if (rearranges_ && weight.format != WeightFormat::bf16) {
-    const auto one = static_cast<std::size_t>(tiles::padded_rows(weight.rows) / tiles::tile_rows *
-                                              tiles::tile_bytes(WeightFormat::bf16, weight.cols));
-    const std::size_t all = one * static_cast<std::size_t>(weight.count);
-    const std::size_t least = weight.count > 1 ? one : 0;  // an expert is never cut
-    expanded_bytes_ = std::max({expanded_bytes_, std::min(all, max_expanded), least});
-  }
+  expanded_bytes_ =
+      std::max(expanded_bytes_, expanded_bytes({weight.format, weight.count, weight.rows, weight.cols}));
+}
+
+std::size_t Packer::expanded_bytes(const WeightShape& weight) const {
+  if (!rearranges_ || weight.format == WeightFormat::bf16) return 0;
+  const auto one = static_cast<std::size_t>(tiles::padded_rows(weight.rows) / tiles::tile_rows *
+                                            tiles::tile_bytes(WeightFormat::bf16, weight.cols));
+  const std::size_t all = one * static_cast<std::size_t>(weight.count);
+  const std::size_t min_bytes = weight.count > 1 ? one : 0;  // an expert is never cut
+  return std::max(std::min(all, max_expanded), min_bytes);
 }
 
 Weight Packer::pack(const HostWeight& source) {

@@ -23,6 +23,8 @@ class Packer {
   void allocate(Weight& weight, Layout layout);
   // Bytes that hold the largest weight so far, or a useful part of it, decoded to bf16.
   std::size_t expanded_bytes() const { return expanded_bytes_; }
+  // The same for one weight.
+  std::size_t expanded_bytes(const WeightShape& weight) const;
   void finish() { room_ = {}; }  // frees what only packing needs
 
  private:

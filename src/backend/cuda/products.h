@@ -46,7 +46,10 @@ class Products {
 
   // Size the workspaces before the first step.
   void reserve_expanded(std::size_t bytes) { expanded_.at_least(bytes); }
-  void reserve_experts(const MoeMlp& spec, int width, std::int64_t tokens);
+  void reserve_experts(const MoeMlp& spec, int width, std::int64_t tokens) {
+    between_.at_least(experts_bytes(spec, width, tokens));
+  }
+  std::size_t experts_bytes(const MoeMlp& spec, int width, std::int64_t tokens) const;
 
  private:
   using Gemm = void(const Queue&, const GemmCall&);

@@ -9,18 +9,23 @@ void SingleToken::reserve() {
   if (queue_.overlaps) clear_sums(queue_, room().router_sums);
 }
 
-SingleToken::Room SingleToken::room() {
-  const auto divide = [](Parts& parts) {
-    Room out = {};
-    out.squares = parts.take<float>(stream_max_blocks);
-    out.router_sums = parts.take<std::int64_t>(stream_max_experts);
-    out.shares = parts.take<float>(stream_max_active);
-    out.chosen = parts.take<std::int32_t>(stream_max_active);
-    return out;
-  };
+SingleToken::Room SingleToken::divide(Parts& parts) {
+  Room out = {};
+  out.squares = parts.take<float>(stream_max_blocks);
+  out.router_sums = parts.take<std::int64_t>(stream_max_experts);
+  out.shares = parts.take<float>(stream_max_active);
+  out.chosen = parts.take<std::int32_t>(stream_max_active);
+  return out;
+}
+
+std::size_t SingleToken::reserved_bytes() {
   Parts measure(nullptr);
   divide(measure);
-  Parts parts(room_.at_least(measure.used()));
+  return measure.used();
+}
+
+SingleToken::Room SingleToken::room() {
+  Parts parts(room_.at_least(reserved_bytes()));
   return divide(parts);
 }
 

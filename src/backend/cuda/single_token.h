@@ -16,6 +16,7 @@ class SingleToken {
 
   // Allocates what the kernels leave for one another; to be called before graphs are recorded.
   void reserve();
+  static std::size_t reserved_bytes();
   // Multiplies the rows by the factor they lack, for kernels that cannot.
   Matrix finish(const NormedRows& in);
 
@@ -30,6 +31,7 @@ class SingleToken {
     std::int64_t* router_sums;
     std::int32_t* chosen;
   };
+  static Room divide(Parts& parts);
   Room room();
   AddTo add_to(const AfterBranch& then, bool sums_logits);
   NormedRows delayed(const AfterBranch& then, const Weight* router);

@@ -91,7 +91,8 @@ void print_memory(const Json& memory) {
 
 // On the CPU, whose activations and cache are f32.
 Json memory_of(const ModelSpec& spec, const TensorPlan& tensors) {
-  return describe_memory(model_footprint(spec, tensors, DeviceMemory{}, {.max_tokens = 512}));
+  const auto backend = make_cpu_backend(0);
+  return describe_memory(model_footprint(spec, tensors, device_memory(*backend), {.max_tokens = 512}));
 }
 
 Json gather(const Checkpoint& checkpoint) {

@@ -97,7 +97,7 @@ std::vector<std::string> smaller_versions(const PlanSource& source, const Footpr
 }
 
 std::string advice(const PlanSource& source, const Footprint& plan) {
-  if (plan.max_context > 0) {
+  if (plan.runs()) {
     std::string commands = source.remote ? fmt::format("inferno download {}\n", source.name) : "";
     const bool is_reduced = usable_context(plan) < plan.model_context;
     commands += fmt::format("inferno play {}{}", source.name,
@@ -170,7 +170,7 @@ void print_page(const PlanSource& source, const Footprint& plan, const Json& fac
   line("total", human_size(plan.total()),
        fmt::format("{} has {} free", printable(facts["device"].get<std::string>()),
                    human_size(plan.available)));
-  if (plan.max_context == 0) {
+  if (!plan.runs()) {
     line("fits", "no",
          fmt::format("the weights and one block of the KV cache need more than the free {}",
                      human_size(plan.available)));
@@ -181,7 +181,7 @@ void print_page(const PlanSource& source, const Footprint& plan, const Json& fac
          plan.context < plan.model_context ? fmt::format("up to a context of {}", plan.max_context)
                                            : "with the full context");
   }
-  if (plan.max_context > 0) {
+  if (plan.runs()) {
     line("speed", fmt::format("{:.0f} tok/s", facts["tokens_per_second"].get<double>()),
          fmt::format("expected for one sequence, {:.0f} with a full cache: {} read per token, {:.1f} GB/s "
                      "measured",
@@ -202,7 +202,7 @@ void run(const PlanOptions& options) {
                       {.max_tokens = EngineOptions().max_step_tokens,
                        .max_logit_rows = options.batch,
                        .context = options.context},
-                      options.batch);
+                      {.sequences = options.batch, .block_size = EngineOptions().block_size});
   const Json facts = as_json(source, plan, backend->info(), bandwidth_of(*backend));
   if (options.json) {
     fmt::print("{}\n", facts.dump(2, ' ', false, Json::error_handler_t::replace));
