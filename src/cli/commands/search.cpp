@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 
 #include "cli/commands/shared/command_line.h"
 #include "cli/download/interruptible.h"
 #include "cli/download/search_results.h"
 #include "cli/environment.h"
+#include "service/device.h"
 
 namespace inferno::command {
 namespace {
@@ -29,7 +31,8 @@ void run(const SearchOptions& options) {
                             .limit = options.limit};
   if (options.fits) query.limit = std::min(1000, options.limit * 5);  // in one request; some will not fit
   if (!options.format.empty()) query.filters.push_back(options.format);
-  const LocalMemory memory = local_memory(environment.get("CUDA_VISIBLE_DEVICES"));
+  const std::unique_ptr<Backend> backend = open_device({});
+  const LocalMemory memory = local_memory(*backend);
   std::vector<hub::FoundOnHub> all;
   {
     const SignalWatcher watcher(stop_signals);

@@ -3,38 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
-#include "backend/backend.h"
-#include "backend/cuda/probe.h"
 #include "base/sizes.h"
-#include "base/system_memory.h"
 #include "chat/json.h"
+#include "checkpoint/safetensors/header.h"
 #include "cli/terminal/text_table.h"
-#include "model/footprint.h"
+#include "engine/engine_options.h"
+#include "model/listed_model.h"
 
 namespace inferno {
 namespace {
-
-double bytes_of_type(const std::string& type) {
-  const struct {
-    std::string_view name;
-    double bytes;
-  } known[] = {{"F64", 8},     {"F32", 4},     {"I32", 4}, {"U32", 4}, {"I64", 8},  {"F8_E4M3", 1},
-               {"F8_E5M2", 1}, {"F8_E8M0", 1}, {"I8", 1},  {"U8", 1},  {"BOOL", 1}, {"F4", 0.5}};
-  for (const auto& one : known) {
-    if (type == one.name) return one.bytes;
-  }
-  return 2;
-}
-
-std::uint64_t number_at(const Json& config, std::initializer_list<const char*> keys) {
-  for (const char* key : keys) {
-    const auto found = config.find(key);
-    if (found != config.end() && found->is_number_unsigned()) return found->get<std::uint64_t>();
-  }
-  return 0;
-}
 
 bool has_ending(const hub::FoundOnHub& found, std::string_view ending) {
   return std::any_of(found.files.begin(), found.files.end(),
@@ -67,52 +45,23 @@ std::string fit_of(const SearchResult& result, const LocalMemory& memory) {
   if (result.context == 0) return "yes";
   const std::string context =
       result.context >= 1024 ? fmt::format("{} k", result.context / 1024) : fmt::format("{}", result.context);
-  return fmt::format("{}, {}{}", memory.device, result.is_estimate ? "~" : "", context);
+  return fmt::format("{}, {}{}", memory.name, result.is_estimate ? "~" : "", context);
 }
 
 }  // namespace
 
-LocalMemory local_memory(const std::optional<std::string>& visible_gpus) {
-  if (cuda_is_usable()) {
-    const cuda::GpuProbe gpus = cuda::probe({.visible_devices = visible_gpus});
-    if (!gpus.devices.empty()) {
-      const cuda::GpuDevice& gpu = gpus.devices.front();
-      return {.device = "GPU", .bytes = gpu.free_bytes.value_or(gpu.total_bytes), .cache_element = 2};
-    }
-  }
-  return {.device = "memory", .bytes = system_memory().obtainable, .cache_element = 4};
+LocalMemory local_memory(const Backend& backend) {
+  const bool is_gpu = backend.info().kernels.starts_with("sm_");
+  return {.name = is_gpu ? "GPU" : "memory", .device = device_memory(backend)};
 }
 
 std::uint64_t weight_bytes(const std::map<std::string, std::uint64_t>& parameters) {
   double bytes = 0;
-  for (const auto& [type, count] : parameters) bytes += static_cast<double>(count) * bytes_of_type(type);
+  for (const auto& [name, count] : parameters) {
+    const SafetensorsType* type = safetensors_type(name);
+    bytes += static_cast<double>(count) * static_cast<double>(type == nullptr ? 2 : type->bytes);
+  }
   return static_cast<std::uint64_t>(std::min(bytes, 1e18));
-}
-
-CacheElements cache_elements(const hub::FoundOnHub& found, std::uint64_t parameters) {
-  CacheElements elements;
-  const Json config = Json::parse(found.config, nullptr, /*allow_exceptions=*/false);
-  if (config.is_object()) {
-    const std::uint64_t layers = number_at(config, {"num_hidden_layers", "n_layer"});
-    const std::uint64_t heads = number_at(config, {"num_attention_heads", "n_head"});
-    const std::uint64_t groups = number_at(config, {"num_key_value_heads"});
-    const std::uint64_t width = number_at(config, {"hidden_size", "n_embd"});
-    const std::uint64_t head = number_at(config, {"head_dim"});
-    constexpr std::uint64_t max_size = 1 << 20;  // larger than any model, and no product below overflows
-    if (layers > 0 && heads > 0 && width > 0 && std::max({layers, heads, groups, width, head}) < max_size) {
-      const std::uint64_t one = head > 0 ? head : width / heads;
-      elements = {.per_token = 2 * layers * (groups > 0 ? groups : heads) * one, .is_estimate = false};
-    }
-    elements.context = static_cast<int>(
-        std::min<std::uint64_t>(number_at(config, {"max_position_embeddings", "n_positions"}), 1 << 30));
-  }
-  if (elements.context == 0)
-    elements.context = static_cast<int>(std::min<std::uint64_t>(found.gguf_context, 1 << 30));
-  if (elements.is_estimate && parameters > 0) {
-    elements.per_token =
-        static_cast<std::uint64_t>(16'000 * std::pow(static_cast<double>(parameters) / 1e9, 0.6));
-  }
-  return elements;
 }
 
 SearchResult judge(const hub::FoundOnHub& found, const LocalMemory& memory) {
@@ -124,19 +73,17 @@ SearchResult judge(const hub::FoundOnHub& found, const LocalMemory& memory) {
   result.downloads = found.downloads;
   result.likes = found.likes;
   result.bytes = !found.safetensors.empty() ? weight_bytes(found.safetensors) : found.gguf_bytes;
-  if (result.bytes == 0 || memory.bytes == 0) return result;
-  // An estimate of the workspace and the program itself; the cache gets the same share of the rest as in the
-  // engine.
-  const std::uint64_t needed = result.bytes + result.bytes / 50 + (std::uint64_t{256} << 20);
-  result.fits = needed < memory.bytes;
-  const CacheElements cache = cache_elements(found, found.parameters);
-  result.is_estimate = cache.is_estimate;
-  if (!*result.fits || cache.per_token == 0) return result;
-  const std::uint64_t tokens = cache_budget(memory.bytes - needed) /
-                               (cache.per_token * static_cast<std::uint64_t>(memory.cache_element));
-  const auto max_context = static_cast<std::uint64_t>(cache.context > 0 ? cache.context : 131'072);
-  result.context = static_cast<int>(std::min(tokens, max_context));
-  if (result.context < 256) result.fits = false;
+  if (result.bytes == 0 || memory.device.free_bytes == 0) return result;
+  const std::optional<ModelSpec> described = spec_of_config(found.config);
+  // If the hub does not count them, one for each byte is close enough for a typical spec.
+  const std::uint64_t parameters = found.parameters > 0 ? found.parameters : result.bytes;
+  const ModelSpec spec = described ? *described : typical_spec(parameters, found.gguf_context);
+  const Footprint footprint =
+      estimated_footprint(spec, result.bytes, memory.device, {.max_tokens = EngineOptions().max_step_tokens},
+                          {.block_size = EngineOptions().block_size});
+  result.fits = footprint.runs();
+  result.context = footprint.max_context;
+  result.is_estimate = !described;
   return result;
 }
 

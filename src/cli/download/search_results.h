@@ -1,5 +1,6 @@
-// Results of a search on the hub, with the memory that each model needs. Sizes are exact if the hub lists the
-// parameters by type; the context is an estimate unless the hub sends the configuration.
+// Results of a search on the hub, judged by the footprint that `plan` prints, as far as the hub's listing
+// tells it: weights from the sizes that the hub lists, cache and workspace from the configuration if the hub
+// sends all of it, else from what models of that size usually have.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +9,16 @@
 #include <vector>
 
 #include "hub/client.h"
+#include "model/footprint.h"
 
 namespace inferno {
 
-// The memory that would hold a model: that of a usable GPU, else the machine's.
+// The memory that would hold a model.
 struct LocalMemory {
-  std::string device;  // "GPU" or "memory"
-  std::uint64_t bytes = 0;
-  int cache_element = 4;  // bytes of one element of the KV cache
+  std::string name;  // "GPU" or "memory"
+  DeviceMemory device;
 };
-LocalMemory local_memory(const std::optional<std::string>& visible_gpus);  // CUDA_VISIBLE_DEVICES
+LocalMemory local_memory(const Backend& backend);  // which must outlive the result
 
 struct SearchResult {
   std::string id, format, gated, updated;
@@ -25,22 +26,13 @@ struct SearchResult {
   std::int64_t downloads = 0, likes = 0;
   std::optional<bool> fits = {};  // nullopt: unknown
   int context = 0;                // tokens that fit; 0: none or unknown
-  bool is_estimate = true;
+  bool is_estimate = true;        // the configuration is unknown
 };
 
 SearchResult judge(const hub::FoundOnHub& found, const LocalMemory& memory);
 
 // Bytes of weights by type: {"BF16": 10} is 20. Unknown types count as two bytes.
 std::uint64_t weight_bytes(const std::map<std::string, std::uint64_t>& parameters);
-
-// Elements that one token adds to the KV cache, from the configuration if it has the sizes. Otherwise an
-// estimate: models with 1, 8 and 70 billion parameters have about 16, 64 and 160 thousand.
-struct CacheElements {
-  std::uint64_t per_token = 0;
-  bool is_estimate = true;
-  int context = 0;  // the maximum of the model; 0: unknown
-};
-CacheElements cache_elements(const hub::FoundOnHub& found, std::uint64_t parameters);
 
 std::string search_table(const std::vector<SearchResult>& results, const LocalMemory& memory);
 std::string search_json(const std::vector<SearchResult>& results);

@@ -3,6 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
+#include "chat/json.h"
+#include "checkpoint/config_json.h"
+#include "engine/engine_options.h"
+#include "model/listed_model.h"
+#include "model/load.h"
+#include "model/synthetic/random_checkpoint.h"
+#include "model/synthetic/shapes.h"
+
 namespace inferno {
 namespace {
 
@@ -17,7 +27,7 @@ hub::FoundOnHub model(const char* id, std::uint64_t parameters) {
   return found;
 }
 
-const LocalMemory laptop = {.device = "memory", .bytes = 16'000'000'000, .cache_element = 4};
+const LocalMemory laptop = {.name = "memory", .device = {.free_bytes = 16'000'000'000}};
 
 TEST(SearchResults, CountsBytesByType) {
   EXPECT_EQ(weight_bytes({{"BF16", 10}, {"F32", 1}, {"U8", 3}}), 27u);
@@ -35,19 +45,68 @@ TEST(SearchResults, SaysWhatFitsAndWithHowMuchContext) {
   EXPECT_EQ(judge(unknown, laptop).fits, std::nullopt);
 }
 
-TEST(SearchResults, IsExactWhereTheConfigurationComesAlong) {
+hub::FoundOnHub listed(const Shape& shape, const WeightFootprint& weights) {
+  hub::FoundOnHub found = model("o/n", weights.parameters);
+  Json config = Json::parse(shape.config);
+  config["model_type"] = shape.type;
+  found.config = config.dump();
+  return found;
+}
+
+// On the same device, `search` knows the weights only by their listed size, which differs by less than 1 %
+// from what `plan` reads in the headers. Everything else is the same sum.
+TEST(SearchResults, AgreeWithPlanIfTheConfigurationComesAlong) {
+  const auto backend = make_cpu_backend(1);
+  for (const char* name : {"llama-3.2-1b", "llama-3.1-8b", "gpt-oss-20b"}) {
+    const Shape& shape = shape_named(name);
+    const auto checkpoint =
+        random_checkpoint(parse_config(shape.config, name), shape.type, {.dense = WeightFormat::bf16});
+    const ModelDescription described = describe_model(*checkpoint);
+    const TensorPlan tensors = plan_weights(described.spec, *described.architecture, *checkpoint, *backend);
+    for (const std::uint64_t gigabytes : {1, 8, 20, 64}) {
+      LocalMemory memory = local_memory(*backend);
+      memory.device.free_bytes = gigabytes * 1'000'000'000;
+      const Footprint plan = model_footprint(described.spec, tensors, memory.device,
+                                             {.max_tokens = EngineOptions().max_step_tokens},
+                                             {.block_size = EngineOptions().block_size});
+      hub::FoundOnHub found = listed(shape, plan.weights);
+      const SearchResult result = judge(found, memory);
+      EXPECT_FALSE(result.is_estimate);
+      EXPECT_EQ(result.fits, plan.runs()) << name << " in " << gigabytes << " GB";
+      EXPECT_NEAR(result.context, plan.max_context, 0.01 * plan.max_context + 32)
+          << name << " in " << gigabytes;
+    }
+  }
+}
+
+TEST(SearchResults, EstimateAtMostTwiceTheCacheIfThereIsNoConfiguration) {
+  for (const char* name : {"llama-3.2-1b", "llama-3.1-8b"}) {
+    const Shape& shape = shape_named(name);
+    const auto spec =
+        describe_model(*random_checkpoint(parse_config(shape.config, name), shape.type, {})).spec;
+    const std::uint64_t parameters = estimated_footprint(spec, 1, {}, {}).weights.parameters;
+    const ModelSpec typical = typical_spec(parameters, 0);
+    const auto cache = [](const ModelSpec& s) {
+      return static_cast<double>(estimated_footprint(s, 1, {}, {.context = 8192}).cache);
+    };
+    EXPECT_GT(cache(typical), cache(spec) / 2) << name;
+    EXPECT_LT(cache(typical), cache(spec) * 2) << name;
+  }
+}
+
+TEST(SearchResults, EstimateIfTheConfigurationIsIncompleteOrAbsurd) {
   hub::FoundOnHub found = model("o/n", 1'000'000'000);
-  found.config =
-      R"({"num_hidden_layers":16,"num_attention_heads":32,"num_key_value_heads":8,"hidden_size":2048,)"
-      R"("max_position_embeddings":4096})";
-  EXPECT_EQ(cache_elements(found, found.parameters).per_token, 2u * 16 * 8 * 64);
-  const SearchResult result = judge(found, laptop);
-  EXPECT_FALSE(result.is_estimate);
-  EXPECT_EQ(result.context, 4096);
-  found.config = R"({"num_hidden_layers":18446744073709551615,"num_attention_heads":1,"hidden_size":1})";
-  EXPECT_TRUE(cache_elements(found, found.parameters).is_estimate);
-  found.config = "not JSON";
-  EXPECT_TRUE(cache_elements(found, found.parameters).is_estimate);
+  for (const char* config :
+       {"", "not JSON", R"({"model_type":"llama"})", R"({"model_type":"unheard-of","hidden_size":2048})",
+        R"({"model_type":"llama","num_hidden_layers":18446744073709551615,"hidden_size":1})"}) {
+    found.config = config;
+    const SearchResult result = judge(found, laptop);
+    EXPECT_TRUE(result.is_estimate) << config;
+    EXPECT_EQ(result.fits, true) << config;
+  }
+  found.parameters = std::numeric_limits<std::uint64_t>::max();
+  found.gguf_context = std::numeric_limits<std::uint64_t>::max();
+  EXPECT_EQ(judge(found, laptop).fits, true);
 }
 
 TEST(SearchResults, PrintsATableThatCannotDriveTheTerminal) {
