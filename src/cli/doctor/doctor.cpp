@@ -9,12 +9,16 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/host.h"
 #include "base/sizes.h"
 #include "base/system_memory.h"
 #include "base/thread_pool.h"
 #include "base/utf8.h"
+#include "catalogue/builtin_model.h"
 #include "cli/version.h"
+#include "model/footprint.h"
+#include "model/listed_model.h"
 
 namespace inferno::doctor {
 namespace {
@@ -22,10 +26,38 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr std::uint64_t comfortable_memory = std::uint64_t{1}
-                                             << 30;  // with less, only the smallest models fit
-constexpr std::uint64_t necessary_memory = std::uint64_t{64} << 20;  // with less, no model runs
 constexpr std::uint64_t comfortable_disk = std::uint64_t{5} << 30;
+
+constexpr std::uint64_t million = 1'000'000, billion = 1000 * million;
+
+// Whether the built-in model runs. Its files are embedded, so nothing is written to find out.
+bool runs_builtin(const DeviceMemory& device) {
+  std::uint64_t bytes = 0;
+  std::string_view config;
+  for (const EmbeddedFile& file : builtin_files()) {
+    bytes += file.bytes.size();
+    if (file.name == "config.json") config = file.bytes;
+  }
+  const auto spec = spec_of_config(config);
+  return spec && estimated_footprint(*spec, bytes, device, {}).runs();
+}
+
+constexpr int usual_context = 4096;
+
+// How many parameters a typical model in q4_k may have to fit with that context, to the nearest million.
+std::uint64_t max_parameters(const DeviceMemory& device) {
+  const auto has_room = [&](std::uint64_t parameters) {
+    const std::uint64_t bytes = parameters * block_bytes(WeightFormat::q4_k) /
+                                static_cast<std::uint64_t>(block_elements(WeightFormat::q4_k));
+    return estimated_footprint(typical_spec(parameters, 0), bytes, device, {.context = usual_context}).fits();
+  };
+  std::uint64_t fits = 0, too_many = million;  // millions
+  while (too_many - fits > 1) {
+    const std::uint64_t middle = fits + (too_many - fits) / 2;
+    (has_room(middle * million) ? fits : too_many) = middle;
+  }
+  return fits * million;
+}
 
 // Paths and names come from outside and need not be UTF-8.
 std::string dumped(const Json& json, int indent = -1) {
@@ -192,25 +224,32 @@ Finding examine_cpu() {
 }
 
 Finding examine_memory(const Sources& sources) {
-  const SystemMemory memory = system_memory(SystemRoots::below(sources.root));
+  const SystemRoots roots = SystemRoots::below(sources.root);
+  const SystemMemory memory = system_memory(roots);
+  if (memory.total == 0) {
+    return {.check = "memory", .verdict = Verdict::warn, .summary = "unknown: /proc/meminfo cannot be read"};
+  }
+  const auto backend = make_cpu_backend(0, cpu::best_level(), roots);
+  const DeviceMemory device = device_memory(*backend);
+  const std::uint64_t parameters = max_parameters(device);
   Finding finding = {.check = "memory",
                      .facts = dumped({{"total_bytes", memory.total},
                                       {"available_bytes", memory.available},
                                       {"limit_bytes", memory.limit ? Json(*memory.limit) : nullptr},
-                                      {"obtainable_bytes", memory.obtainable}})};
-  if (memory.total == 0) {
-    finding.verdict = Verdict::warn;
-    finding.summary = "unknown: /proc/meminfo cannot be read";
-    finding.facts = "{}";
-    return finding;
-  }
+                                      {"obtainable_bytes", memory.obtainable},
+                                      {"max_parameters_q4_k", parameters}})};
   finding.summary = fmt::format("{}, {} available", human_size(memory.total), human_size(memory.available));
   if (memory.limit) {
     finding.summary += fmt::format("; control group limit {}, {} free", human_size(*memory.limit),
                                    human_size(memory.obtainable));
   }
-  if (memory.obtainable < comfortable_memory) {
-    finding.verdict = memory.obtainable < necessary_memory ? Verdict::fail : Verdict::warn;
+  if (parameters > 0) {
+    finding.summary +=
+        fmt::format("; room for about {:.1f} B parameters in q4_k and a context of {}",
+                    static_cast<double>(parameters) / static_cast<double>(billion), usual_context);
+  }
+  if (parameters < billion) {
+    finding.verdict = runs_builtin(device) ? Verdict::warn : Verdict::fail;
     finding.next = memory.limit
                        ? "free some memory, or raise the memory limit of the container or control group"
                        : "free some memory: only the smallest models fit";

@@ -83,6 +83,19 @@ TEST(Doctor, WarnsWhenMemoryIsUnknownAndFailsWhenThereIsNone) {
   fs::remove_all(sources.root);
 }
 
+TEST(Doctor, SaysHowLargeAModelRuns) {
+  Sources sources = sources_with();
+  sources.root = fs::path(::testing::TempDir()) / "doctor_large_memory";
+  fs::create_directories(sources.root / "proc");
+  std::ofstream(sources.root / "proc/meminfo") << "MemTotal: 16000000 kB\nMemAvailable: 16000000 kB\n";
+  const Finding finding = examine_memory(sources);
+  fs::remove_all(sources.root);
+  EXPECT_EQ(finding.verdict, Verdict::ok);
+  EXPECT_GT(facts_of(finding)["max_parameters_q4_k"], 20'000'000'000);
+  EXPECT_LT(facts_of(finding)["max_parameters_q4_k"], 16'000'000'000 * 2);
+  EXPECT_THAT(finding.summary, HasSubstr("room for about 2"));
+}
+
 // Each of the three asks for the memory in its own way: doctor itself, `plan` through a footprint, loading
 // through the refusal. The limit is that of a parent group.
 TEST(Doctor, AgreesWithPlanAndLoadInANestedControlGroup) {
@@ -102,7 +115,10 @@ TEST(Doctor, AgreesWithPlanAndLoadInANestedControlGroup) {
   write("sys/fs/cgroup/outer/inner/memory.max", std::to_string(1000 * mebi));
   write("sys/fs/cgroup/outer/inner/memory.current", std::to_string(10 * mebi));
 
-  EXPECT_EQ(facts_of(examine_memory(sources))["obtainable_bytes"], 200 * mebi);
+  const Finding memory = examine_memory(sources);
+  EXPECT_EQ(facts_of(memory)["obtainable_bytes"], 200 * mebi);
+  EXPECT_EQ(memory.verdict, Verdict::warn) << memory.summary;  // the built-in model runs
+  EXPECT_LT(facts_of(memory)["max_parameters_q4_k"], 300'000'000);
 
   const auto backend = make_cpu_backend(1, cpu::best_level(), SystemRoots::below(sources.root));
   const Shape& shape = shape_named("llama-3.2-1b");
