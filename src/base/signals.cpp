@@ -13,7 +13,9 @@ constexpr int max_ignored_interrupts = 3;
 std::atomic<int> first_signal = 0;
 std::atomic<int> interrupts = 0;
 std::atomic<bool> is_watched = false;
-static_assert(std::atomic<int>::is_always_lock_free);
+std::atomic<bool> watches_sigterm = false;
+struct sigaction sigterm_before;  // written before watches_sigterm is set, then constant
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 void record(int number) {
   int none = 0;
@@ -21,6 +23,7 @@ void record(int number) {
   if (number != SIGINT || interrupts.fetch_add(1) + 1 < max_ignored_interrupts) return;
   ::signal(SIGINT, SIG_DFL);
   // SIGTERM rather than SIGINT: its handler, if there is one, restores the terminal first.
+  if (watches_sigterm) ::sigaction(SIGTERM, &sigterm_before, nullptr);
   ::raise(SIGTERM);
 }
 
@@ -34,11 +37,15 @@ SignalWatcher::SignalWatcher(std::span<const int> signals) {
     action.sa_handler = record;
     ::sigaction(number, &action, &before);
     previous_.emplace_back(number, before);
+    if (number != SIGTERM) continue;
+    sigterm_before = before;
+    watches_sigterm = true;
   }
 }
 
 SignalWatcher::~SignalWatcher() {
   for (const auto& [number, action] : previous_) ::sigaction(number, &action, nullptr);
+  watches_sigterm = false;
   is_watched = false;
 }
 

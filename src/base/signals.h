@@ -15,7 +15,8 @@ inline constexpr std::array interrupt_signal = {SIGINT};  // Ctrl-C
 inline constexpr std::array stop_signals = {SIGINT, SIGTERM, SIGHUP};
 
 // While a watcher exists, its signals are recorded instead of ending the process. One watcher at a time.
-// The third SIGINT without a clear() raises SIGTERM, so that a program that hangs can still be stopped.
+// The third SIGINT without a clear() raises SIGTERM with the action it had before this watcher, so that a
+// program that hangs can still be stopped.
 class SignalWatcher {
  public:
   explicit SignalWatcher(std::span<const int> signals = interrupt_signal);

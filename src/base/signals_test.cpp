@@ -1,6 +1,7 @@
 #include "base/signals.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "base/error.h"
 
@@ -33,11 +34,21 @@ TEST(SignalWatcher, RefusesASecondWatcher) {
 }
 
 TEST(SignalWatcherDeathTest, EndsTheProcessAtTheThirdIgnoredInterrupt) {
-  const auto press_three_times = [] {
-    const SignalWatcher watcher;
+  const auto press_three_times = [](std::span<const int> signals) {
+    const SignalWatcher watcher(signals);
     for (int press = 0; press < 3; ++press) ::raise(SIGINT);
   };
-  EXPECT_EXIT(press_three_times(), testing::KilledBySignal(SIGTERM), "");
+  EXPECT_EXIT(press_three_times(interrupt_signal), testing::KilledBySignal(SIGTERM), "");
+  EXPECT_EXIT(press_three_times(stop_signals), testing::KilledBySignal(SIGTERM), "");
+}
+
+TEST(SignalWatcherDeathTest, LeavesTheThirdInterruptToAnEarlierHandlerOfSigterm) {
+  const auto press_three_times = [] {
+    ::signal(SIGTERM, [](int) { ::_exit(7); });
+    const SignalWatcher watcher(stop_signals);
+    for (int press = 0; press < 3; ++press) ::raise(SIGINT);
+  };
+  EXPECT_EXIT(press_three_times(), testing::ExitedWithCode(7), "");
 }
 
 TEST(SignalWatcher, CountsInterruptsAnewAfterClear) {
