@@ -3,10 +3,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/file.h"
 #include "hub/cache/scan.h"
 #include "hub/names/safe_path.h"
 
@@ -25,8 +25,8 @@ struct Layer {
 
 std::optional<Layer> model_layer(const PresentFile& manifest) {
   if (manifest.size > max_manifest) return std::nullopt;
-  std::ifstream in(manifest.file, std::ios::binary);
-  const Json json = Json::parse(in, nullptr, /*allow_exceptions=*/false);
+  const std::string whole = read_start(manifest.file, manifest.size).value_or("");
+  const Json json = Json::parse(whole, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("layers") || !json["layers"].is_array()) return std::nullopt;
   for (const Json& layer : json["layers"]) {
     if (!layer.is_object() || layer.value("mediaType", Json()) != "application/vnd.ollama.image.model")

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -59,8 +58,8 @@ std::set<std::string> shards_in_index(const Present& present) {
   std::set<std::string> shards;
   const auto index = present.find("model.safetensors.index.json");
   if (index == present.end() || index->second->size > max_index) return shards;
-  std::ifstream in(index->second->file, std::ios::binary);
-  const Json json = Json::parse(in, nullptr, /*allow_exceptions=*/false);
+  const std::string text = read_start(index->second->file, index->second->size).value_or("");
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object()) return shards;
   for (const auto& [tensor, shard] : json["weight_map"].items()) {
     if (shard.is_string() && unsafe_reason(shard.get_ref<const std::string&>()).empty()) shards.insert(shard);
