@@ -116,6 +116,10 @@ class CheckLayers(unittest.TestCase):
     def test_the_environment_has_one_reader(self):
         self.refuses("src/base/a.cpp", 'auto a = std::getenv("A");\n', "environment")
         self.accepts("src/cli/environment.cpp", 'auto a = std::getenv("A");\n')
+        for read in ("fs::temp_directory_path()", "std::filesystem::temp_directory_path(problem)"):
+            self.refuses("src/catalogue/a.cpp", f"const auto a = {read};\n", "environment")
+            self.accepts("src/catalogue/a_test.cpp", f"const auto a = {read};\n")
+            self.accepts("src/hub/cache/scene.h", f"// A.\n#pragma once\nconst auto a = {read};\n")
         self.accepts("tests/a.cpp", 'auto a = std::getenv("A");\n')
 
     def test_only_commands_ask_for_the_environment(self):

@@ -98,8 +98,8 @@ bool is_needed(const std::string& path) {
 
 }  // namespace
 
-TemporaryFolder::TemporaryFolder() {
-  std::string pattern = (fs::temp_directory_path() / "inferno-headers-XXXXXX").string();
+TemporaryFolder::TemporaryFolder(const fs::path& parent) {
+  std::string pattern = (parent / "inferno-headers-XXXXXX").string();
   if (::mkdtemp(pattern.data()) == nullptr) fail_to_write(pattern);
   path_ = pattern;
 }
@@ -109,12 +109,12 @@ TemporaryFolder::~TemporaryFolder() {
   fs::remove_all(path_, ignored);
 }
 
-RemoteModel fetch_headers(hub::HubClient& client, const hub::ModelName& name) {
+RemoteModel fetch_headers(hub::HubClient& client, const hub::ModelName& name, const fs::path& temporary) {
   RemoteModel model;
   model.info = client.info(name.id(), name.revision_or_main());
   model.listing = client.tree(model.info.id, model.info.commit);
   model.selection = hub::select_files(model.listing, {.quant = name.quant, .path = name.path});
-  model.folder = std::make_unique<TemporaryFolder>();
+  model.folder = std::make_unique<TemporaryFolder>(temporary);
   const fs::path home = model.folder->path() / name.name;  // so that errors name the model
   model.path = home;
   for (const hub::HubFile& file : model.selection.taken) {

@@ -14,10 +14,10 @@
 
 namespace inferno {
 
-// A new folder in the system's temporary folder; the destructor removes it.
+// A new folder in `parent`; the destructor removes it.
 class TemporaryFolder {
  public:
-  TemporaryFolder();  // Error{io}
+  explicit TemporaryFolder(const std::filesystem::path& parent);  // Error{io}
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
@@ -36,7 +36,9 @@ struct RemoteModel {
   std::filesystem::path path;  // for open_checkpoint()
 };
 
-// Errors as HubClient and select_files(), and Error{corrupt} for an invalid header.
-RemoteModel fetch_headers(hub::HubClient& client, const hub::ModelName& name);
+// The headers are kept in a new folder in `temporary`. Errors as HubClient and select_files(), and
+// Error{corrupt} for an invalid header.
+RemoteModel fetch_headers(hub::HubClient& client, const hub::ModelName& name,
+                          const std::filesystem::path& temporary);
 
 }  // namespace inferno

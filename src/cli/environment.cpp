@@ -27,6 +27,7 @@ constexpr std::array variables = {
     HonouredVariable{"LLAMA_CACHE", "llama.cpp's cache, also searched for models"},
     HonouredVariable{"OLLAMA_MODELS", "folder of Ollama's models"},
     HonouredVariable{"XDG_STATE_HOME", "folder that holds inferno/history"},
+    HonouredVariable{"TMPDIR", "folder for temporary files"},
     HonouredVariable{"NO_COLOR", "no colours"},
     HonouredVariable{"CLICOLOR_FORCE", "colours even into a pipe"},
     HonouredVariable{"TERM", "dumb: no colours and no line editing"},
@@ -81,9 +82,10 @@ std::vector<fs::path> unpack_folders(const Environment& environment) {
     folders.push_back(fs::path(*home) / ".cache" / "inferno");
   }
   // The user's number keeps users apart: a folder that another user made must not be trusted.
-  std::error_code problem;
-  const fs::path temporary = fs::temp_directory_path(problem);
-  if (!problem) folders.push_back(temporary / fmt::format("inferno-{}", getuid()));
+  std::error_code ignored;
+  const fs::path temporary = environment.temporary_folder();
+  if (fs::is_directory(temporary, ignored))
+    folders.push_back(temporary / fmt::format("inferno-{}", getuid()));
   return folders;
 }
 
@@ -142,6 +144,10 @@ std::optional<fs::path> Environment::state_folder() const {
   if (const auto folder = get("XDG_STATE_HOME")) return fs::path(expanded(*folder)) / "inferno";
   if (const auto folder = home()) return fs::path(*folder) / ".local/state/inferno";
   return std::nullopt;
+}
+
+fs::path Environment::temporary_folder() const {
+  return get("TMPDIR").value_or("/tmp");
 }
 
 bool Environment::allows_colour(bool is_terminal) const {

@@ -48,6 +48,8 @@ class Environment {
   // XDG_STATE_HOME/inferno, else ~/.local/state/inferno: what is kept between runs, such as the history of
   // `play`.
   std::optional<std::filesystem::path> state_folder() const;
+  // TMPDIR, else /tmp; it need not exist.
+  std::filesystem::path temporary_folder() const;
   // Whether colours may be written to an output that is a terminal or not. NO_COLOR and TERM=dumb forbid
   // them, CLICOLOR_FORCE allows them for a pipe too.
   bool allows_colour(bool is_terminal) const;

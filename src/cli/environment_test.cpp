@@ -85,10 +85,20 @@ TEST(Environment, SaysWhereModelsAre) {
 }
 
 TEST(Environment, UnpacksTheBuiltInModelInACacheOrATemporaryFolder) {
-  const auto folders = catalogue_settings(Environment({{"XDG_CACHE_HOME", "/x"}}, {})).unpack_folders;
+  const auto folders_for = [](const std::string& temporary) {
+    return catalogue_settings(Environment({{"XDG_CACHE_HOME", "/x"}, {"TMPDIR", temporary}}, {}))
+        .unpack_folders;
+  };
+  const auto folders = folders_for("/usr");
   ASSERT_EQ(folders.size(), 2u);
   EXPECT_EQ(folders[0], "/x/inferno");
-  EXPECT_EQ(folders[1].parent_path(), std::filesystem::temp_directory_path());
+  EXPECT_EQ(folders[1].parent_path(), "/usr");
+  EXPECT_EQ(folders_for("/no/such/folder").size(), 1u);
+}
+
+TEST(Environment, SaysWhereTemporaryFilesGo) {
+  EXPECT_EQ(Environment({{"TMPDIR", "/large/disk"}}, {}).temporary_folder(), "/large/disk");
+  EXPECT_EQ(Environment({{"TMPDIR", ""}}, {}).temporary_folder(), "/tmp");
 }
 
 TEST(Environment, ReadsTheProcess) {

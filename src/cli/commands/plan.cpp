@@ -49,7 +49,8 @@ PlanSource find_source(const std::string& name, const Environment& environment) 
   RemoteModel remote;
   {
     const SignalWatcher signals(stop_signals);
-    run_interruptibly([&] { remote = fetch_headers(client, *match.download); }, [] {}, [] {});
+    const std::filesystem::path temporary = environment.temporary_folder();
+    run_interruptibly([&] { remote = fetch_headers(client, *match.download, temporary); }, [] {}, [] {});
   }
   std::filesystem::path path = remote.path;
   hub::ModelName full = *match.download;
