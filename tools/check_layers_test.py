@@ -128,6 +128,10 @@ class CheckLayers(unittest.TestCase):
         self.accepts("src/cli/commands/a.cpp", "auto a = Environment::of_process();\n")
         self.accepts("src/cli/a_test.cpp", "auto a = Environment::of_process();\n")
 
+    def test_a_server_may_name_a_model(self):
+        self.accepts("src/server/a.cpp", '#include "catalogue/resolved_model.h"\n#include "service/text_model.h"\n')
+        self.refuses("src/server/a.cpp", '#include "hub/client.h"\n', "server may not include hub")
+
     def test_shared_layers_are_silent(self):
         for layer in ("catalogue", "service", "server"):
             for line in ('fmt::print("a");', "std::cout << 1;", "std::cerr << 1;", 'std::fputs("a", stderr);', "::isatty(2);"):

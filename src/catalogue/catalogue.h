@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "catalogue/inventory.h"
+#include "catalogue/resolved_model.h"
 
 namespace inferno {
 
@@ -19,11 +20,6 @@ struct CatalogueSettings {
   // Addresses of this hub are names too. A function, because only names need it and its variable may be
   // invalid.
   std::function<std::string()> hub_endpoint = [] { return "https://huggingface.co"; };
-};
-
-struct ResolvedModel {
-  std::string name;            // for people
-  std::filesystem::path path;  // complete, for ModelFiles and open_checkpoint()
 };
 
 // The meaning of a name; the model may be missing or incomplete.

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "catalogue/catalogue.h"
+#include "catalogue/resolved_model.h"
 #include "chat/chat_format.h"
 #include "chat/json.h"
 #include "engine/engine.h"
