@@ -176,17 +176,20 @@ const Inventory& Catalogue::inventory() const {
 
 ModelMatch Catalogue::look_up(const std::string& name) const {
   std::error_code ignored;
-  if (fs::exists(name, ignored)) return {.path = name};
-  if (name == builtin_name) return {.here = &found_builtin()};
-  ModelMatch match = {.here = find_model(name, inventory().models, settings_.hub_endpoint())};
+  if (fs::exists(name, ignored)) return {.name = name, .path = name};
+  if (name == builtin_name) return {.name = name, .here = &found_builtin()};
+  const std::string endpoint = settings_.hub_endpoint();
+  ModelMatch match = {.name = name, .here = find_model(name, inventory().models, endpoint)};
+  // Names in other stores need not follow the rules of the hub.
+  if (match.here != nullptr && !match.here->cached) return match;
+  const hub::ParsedName parsed = hub::parse_model_name(name, endpoint);
+  if (const auto* hub_name = std::get_if<hub::ModelName>(&parsed)) match.hub_name = *hub_name;
   if (match.here != nullptr) {
-    if (match.here->cached) match.download = match.here->cached->name;
-    return match;
+    match.download = match.here->cached->name;
+  } else if (match.hub_name && !match.hub_name->organisation.empty()) {
+    // The hub has no model without an organization, a few old ones aside.
+    match.download = match.hub_name;
   }
-  const hub::ParsedName parsed = hub::parse_model_name(name, settings_.hub_endpoint());
-  const auto* hub_name = std::get_if<hub::ModelName>(&parsed);
-  // The hub has no model without an organization, a few old ones aside.
-  if (hub_name != nullptr && !hub_name->organisation.empty()) match.download = *hub_name;
   return match;
 }
 
@@ -209,20 +212,14 @@ ResolvedModel Catalogue::builtin() const {
   return {std::string(builtin_name), unpack_model(builtin_files(), settings_.unpack_folders)};
 }
 
-CachedMatch Catalogue::cached(const std::string& name) const {
-  const hub::ParsedName parsed = hub::parse_model_name(name, settings_.hub_endpoint());
-  if (std::holds_alternative<fs::path>(parsed)) refuse_store(name, "a path");
-  hub::ModelName wanted = std::get<hub::ModelName>(parsed);
-  if (wanted.organisation.empty()) {
-    const FoundModel* model = find_model(name, inventory().models, settings_.hub_endpoint());
-    if (model != nullptr && !model->cached) refuse_store(name, model->place);
-    if (model != nullptr) wanted.organisation = model->cached->name.organisation;
-  }
+CachedMatch Catalogue::cached(const ModelMatch& match) const {
+  if (match.here != nullptr && !match.here->cached) refuse_store(match.name, match.here->place);
+  if (!match.hub_name) refuse_store(match.name, "a path");
+  hub::ModelName wanted = *match.hub_name;
+  if (match.here != nullptr) wanted.organisation = match.here->cached->name.organisation;
   for (const hub::CachedRepository& repository : inventory().repositories) {
     if (lower(repository.name.id()) == lower(wanted.id())) return {repository, std::move(wanted)};
   }
-  const FoundModel* elsewhere = find_model(name, inventory().models, settings_.hub_endpoint());
-  if (elsewhere != nullptr) refuse_store(name, elsewhere->place);
   fail(ErrorKind::not_found, fmt::format("{}: not in the hub cache", wanted.text()),
        {.why = {}, .next = "inferno list shows the models on this machine"});
 }

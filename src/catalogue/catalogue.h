@@ -24,8 +24,10 @@ struct CatalogueSettings {
 
 // The meaning of a name; the model may be missing or incomplete.
 struct ModelMatch {
+  std::string name;                                // as it was given
   std::optional<std::filesystem::path> path = {};  // the name is a path that exists
   const FoundModel* here = nullptr;                // on this machine, complete or not
+  std::optional<hub::ModelName> hub_name = {};     // `name` by the rules of the hub; nullopt outside it
   std::optional<hub::ModelName> download = {};     // what to ask the hub for if it is not complete here
 
   bool is_complete() const { return path || (here != nullptr && here->is_complete()); }
@@ -55,8 +57,9 @@ class Catalogue {
   ResolvedModel resolve(const FoundModel& model) const;
   ResolvedModel builtin() const;
 
-  // Error{not_found} if no cache has it; Error{unsupported} if it is in a store that is only read.
-  CachedMatch cached(const std::string& name) const;
+  // The repository of a model that look_up() found, or whose download has only begun. Error{not_found} if no
+  // cache has it; Error{unsupported} if it is in a store that is only read.
+  CachedMatch cached(const ModelMatch& match) const;
 
  private:
   CatalogueSettings settings_;

@@ -183,12 +183,31 @@ TEST_F(CatalogueOfFolders, FindsTheRepositoryOfACachedModel) {
   write("folder/tiny/config.json");
   write("folder/tiny/model.safetensors");
   const Catalogue catalogue(settings());
-  const CachedMatch match = catalogue.cached("name");
+  const CachedMatch match = catalogue.cached(catalogue.look_up("name"));
   EXPECT_EQ(match.repository.name.id(), "org/name");
   EXPECT_EQ(match.wanted.id(), "org/name");
-  EXPECT_EQ(error_of([&] { catalogue.cached("tiny"); }).kind(), ErrorKind::unsupported);
-  EXPECT_EQ(error_of([&] { catalogue.cached("./name"); }).kind(), ErrorKind::unsupported);
-  EXPECT_EQ(error_of([&] { catalogue.cached("org/absent"); }).kind(), ErrorKind::not_found);
+  const auto problem_with = [&](const std::string& name) {
+    return error_of([&] { catalogue.cached(catalogue.look_up(name)); }).kind();
+  };
+  EXPECT_EQ(problem_with("tiny"), ErrorKind::unsupported);
+  EXPECT_EQ(problem_with("builtin"), ErrorKind::unsupported);
+  EXPECT_EQ(problem_with("./name"), ErrorKind::unsupported);
+  EXPECT_EQ(problem_with((root_ / "folder/tiny").string()), ErrorKind::unsupported);
+  EXPECT_EQ(problem_with("org/absent"), ErrorKind::not_found);
+}
+
+TEST_F(CatalogueOfFolders, FindsARepositoryWhoseDownloadHasOnlyBegun) {
+  fs::create_directories(root_ / "hub/models--org--begun/blobs");
+  const Catalogue catalogue(settings());
+  EXPECT_EQ(catalogue.look_up("org/begun").here, nullptr);
+  EXPECT_EQ(catalogue.cached(catalogue.look_up("Org/Begun")).repository.name.id(), "org/begun");
+}
+
+TEST_F(CatalogueOfFolders, KeepsTheRevisionAndQuantizationThatWereAskedFor) {
+  write("hub/models--org--name/snapshots/" + std::string(40, 'c') + "/name-Q4_K_M.gguf");
+  const Catalogue catalogue(settings());
+  EXPECT_EQ(catalogue.cached(catalogue.look_up("name")).wanted.quant, "");
+  EXPECT_EQ(catalogue.cached(catalogue.look_up("name:Q4_K_M")).wanted.quant, "Q4_K_M");
 }
 
 TEST_F(CatalogueOfFolders, NamesPathsAsTheyWereGivenAndSnapshotsByTheirModel) {

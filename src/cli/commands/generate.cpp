@@ -167,7 +167,7 @@ void check_options(const GenerateOptions& options) {
   }
 }
 
-ResolvedModel find_model(const GenerateOptions& options, const Environment& environment) {
+ResolvedModel chosen_model(const GenerateOptions& options, const Environment& environment) {
   Catalogue catalogue(catalogue_settings(environment));
   if (!options.model.empty()) {
     return resolve_or_download(catalogue, options.model, options.yes, hub_settings(environment));
@@ -187,7 +187,7 @@ void run(GenerateOptions& options) {
   const Environment environment = Environment::of_process();
   options.load.model.parallel = is_batch ? options.parallel : 1;
   options.load.shows_meter = environment.allows_redrawing(terminal::is_terminal(STDERR_FILENO));
-  const auto model = load_text_model(find_model(options, environment), options.load);
+  const auto model = load_text_model(chosen_model(options, environment), options.load);
   if (is_batch) return run_batch_file(options, *model);
   for (const std::string& note : notes_on_effects(*model, *request)) fmt::print(stderr, "note: {}\n", note);
   run_one(options, *model, *request);

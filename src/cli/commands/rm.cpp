@@ -21,7 +21,7 @@ struct RmOptions {
 
 void run(const RmOptions& options) {
   const Catalogue catalogue(catalogue_settings(Environment::of_process()));
-  const CachedMatch match = catalogue.cached(options.model);
+  const CachedMatch match = catalogue.cached(catalogue.look_up(options.model));
   const hub::RemovalPlan plan = hub::plan_removal(match.repository, match.wanted);
   std::string what = fmt::format("{}", fmt::join(plan.models, ", "));
   if (plan.kept_bytes > 0)

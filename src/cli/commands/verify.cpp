@@ -138,9 +138,9 @@ void verify_all(const Catalogue& catalogue, Tally& tally) {
 }
 
 void verify_one(const std::string& name, const Catalogue& catalogue, Tally& tally) {
-  const FoundModel* model = catalogue.look_up(name).here;
-  if (model != nullptr && model->place == "Ollama") return verify_ollama(*model, tally);
-  const CachedMatch match = catalogue.cached(name);
+  const ModelMatch found = catalogue.look_up(name);
+  if (found.here != nullptr && found.here->place == "Ollama") return verify_ollama(*found.here, tally);
+  const CachedMatch match = catalogue.cached(found);
   const hub::CachedModel* cached = hub::find_cached(match.repository.models, match.wanted);
   if (cached == nullptr) {
     fail(ErrorKind::not_found, fmt::format("{}: not on this machine", match.wanted.text()),
