@@ -15,6 +15,14 @@ std::string human_size(std::uint64_t bytes) {
   return fmt::format("{:.1f} TB", value / 1000);
 }
 
+std::string human_count(std::uint64_t count) {
+  const auto value = static_cast<double>(count);
+  // 999.995 would be printed as "1000.00".
+  if (value >= 999.995e6) return fmt::format("{:.2f} B", value / 1e9);
+  if (value >= 1e6) return fmt::format("{:.2f} M", value / 1e6);
+  return fmt::format("{}", count);
+}
+
 std::string counted(std::uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }

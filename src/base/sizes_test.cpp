@@ -18,6 +18,15 @@ TEST(Sizes, RoundUpToTheNextUnitInsteadOfPrintingAThousand) {
   EXPECT_EQ(human_size(999'999'999), "1.0 GB");
 }
 
+TEST(Sizes, CountsAreShortenedFromAMillion) {
+  EXPECT_EQ(human_count(0), "0");
+  EXPECT_EQ(human_count(999'999), "999999");
+  EXPECT_EQ(human_count(12'650'000), "12.65 M");
+  EXPECT_EQ(human_count(999'994'999), "999.99 M");
+  EXPECT_EQ(human_count(999'999'999), "1.00 B");
+  EXPECT_EQ(human_count(20'914'757'184), "20.91 B");
+}
+
 TEST(Sizes, CountsHaveAPlural) {
   EXPECT_EQ(counted(0, "file"), "0 files");
   EXPECT_EQ(counted(1, "file"), "1 file");

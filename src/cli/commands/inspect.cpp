@@ -29,12 +29,6 @@ std::uint64_t sum(const Json& tensors, const char* key) {
   return total;
 }
 
-std::string human_count(double count) {
-  if (count >= 1e9) return fmt::format("{:.2f} B", count / 1e9);
-  if (count >= 1e6) return fmt::format("{:.2f} M", count / 1e6);
-  return fmt::format("{:.0f}", count);
-}
-
 void print_config(const Json& config) {
   fmt::print("\nconfiguration\n");
   for (const auto& [key, value] : config.items()) {
@@ -120,7 +114,7 @@ void run(const InspectOptions& options) {
   const Json tensors = describe_tensors(*checkpoint);
   fmt::print("{} ({})  {} parameters, {}\n", printable(checkpoint->architecture()),
              checkpoint->container() == Container::gguf ? "GGUF" : "safetensors",
-             human_count(static_cast<double>(sum(tensors, "elements"))), human_size(sum(tensors, "bytes")));
+             human_count(sum(tensors, "elements")), human_size(sum(tensors, "bytes")));
   print_config(describe_config(checkpoint->config()));
   print_tensors(tensors);
   // The contents are shown even if the model cannot run, because that is when they are needed.

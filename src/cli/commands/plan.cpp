@@ -146,11 +146,6 @@ Json as_json(const PlanSource& source, const Footprint& plan, const DeviceInfo& 
   return json;
 }
 
-std::string billions(std::uint64_t count) {
-  const auto value = static_cast<double>(count);
-  return value >= 1e9 ? fmt::format("{:.1f} B", value / 1e9) : fmt::format("{:.1f} M", value / 1e6);
-}
-
 void print_page(const PlanSource& source, const Footprint& plan, const Json& facts) {
   if (source.remote) {
     fmt::print("{} at {}: {} to download; read {} of headers\n", printable(source.name),
@@ -163,7 +158,7 @@ void print_page(const PlanSource& source, const Footprint& plan, const Json& fac
     fmt::print("{:<11}{:>12}{}{}\n", what, size, more.empty() ? "" : "  ", more);
   };
   line("weights", human_size(plan.weights.bytes),
-       fmt::format("{} parameters", billions(plan.weights.parameters)));
+       fmt::format("{} parameters", human_count(plan.weights.parameters)));
   line("cache", human_size(plan.cache),
        fmt::format("context of {} tokens, {}", plan.context,
                    counted(static_cast<std::uint64_t>(plan.sequences), "sequence")));
