@@ -36,7 +36,7 @@ constexpr std::size_t max_stops = 16, max_stop_bytes = 256, max_biases = 1024;
 const std::vector<Field>& fields() {
   static const std::vector<Field> all = {
       {{"max_tokens",
-        {"-n", "n_predict", "num_predict", "max_completion_tokens"},
+        {"n_predict", "num_predict", "max_completion_tokens"},
         "maximum number of tokens to generate; -1: as many as the context holds"},
        &Settings::max_tokens,
        -1,
@@ -70,8 +70,8 @@ const std::vector<Field>& fields() {
        &Settings::frequency_penalty,
        -2,
        2},
-      {{"seed", {"-s"}, "the same seed gives the same answer; -1: random"}, &Settings::seed},
-      {{"stop", {"-r", "reverse_prompt"}, "end the answer before this text; may be given several times"},
+      {{"seed", {}, "the same seed gives the same answer; -1: random"}, &Settings::seed},
+      {{"stop", {"reverse_prompt"}, "end the answer before this text; may be given several times"},
        &Settings::stop},
       {{"ignore_eos", {}, "continue after the end-of-text token"}, &Settings::ignore_eos},
       {{"logit_bias", {}, "TOKEN=BIAS: make a token more or, below 0, less likely; may be repeated"},

@@ -29,7 +29,7 @@ struct SamplingSettings {
 
 struct SettingName {
   std::string_view name;                  // "top_k"; the flag is --top-k
-  std::vector<std::string_view> aliases;  // names in other programs ("n_predict"), and short flags ("-n")
+  std::vector<std::string_view> aliases;  // names in other programs: "n_predict"
   std::string_view help;
 };
 

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <utility>
 
 #include "base/error.h"
 #include "cli/environment.h"
@@ -12,21 +14,19 @@
 namespace inferno {
 namespace {
 
+constexpr std::array short_flags = {std::pair{std::string_view("max_tokens"), std::string_view("-n")},
+                                    std::pair{std::string_view("seed"), std::string_view("-s")},
+                                    std::pair{std::string_view("stop"), std::string_view("-r")}};
+
+// "-n,--max-tokens,--n-predict"
 std::string flags_of(const SettingName& name) {
   std::string flags;
-  for (const std::string_view alias : name.aliases) {
-    if (alias.starts_with('-')) flags += std::string(alias) + ",";
+  for (const auto& [setting, flag] : short_flags) {
+    if (setting == name.name) flags += std::string(flag) + ",";
   }
-  const auto add = [&](std::string_view word) {
-    flags += "--" + std::string(word);
-    std::replace(flags.begin(), flags.end(), '_', '-');
-  };
-  add(name.name);
-  for (const std::string_view alias : name.aliases) {
-    if (alias.starts_with('-')) continue;
-    flags += ',';
-    add(alias);
-  }
+  flags += "--" + std::string(name.name);
+  for (const std::string_view alias : name.aliases) flags += ",--" + std::string(alias);
+  std::ranges::replace(flags, '_', '-');
   return flags;
 }
 

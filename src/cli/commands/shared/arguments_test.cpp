@@ -29,6 +29,18 @@ TEST(Arguments, SetSamplingSettings) {
   EXPECT_EQ(settings.top_p, std::nullopt);
 }
 
+TEST(Arguments, HaveShortFlags) {
+  const SamplingSettings settings = from_flags({"-n", "7", "-s", "12", "-r", "END"});
+  EXPECT_EQ(settings.max_tokens, 7);
+  EXPECT_EQ(settings.seed, 12);
+  EXPECT_EQ(settings.stop, std::vector<std::string>{"END"});
+}
+
+TEST(Arguments, ThatAreInvalidAreAnError) {
+  EXPECT_THROW(from_flags({"--no-such-flag"}), Error);
+  EXPECT_THROW(from_flags({"--temperature"}), Error);
+}
+
 TEST(Arguments, TakeTheNamesOfOtherPrograms) {
   const SamplingSettings settings =
       from_flags({"--temp", "0", "--n-predict", "3", "--repetition-penalty", "1.1"});

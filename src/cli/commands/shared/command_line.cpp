@@ -10,6 +10,29 @@
 #include "base/error.h"
 
 namespace inferno {
+namespace {
+
+// Returns what is to be printed: the text of --help or --version, for which CLI11 throws too, or nothing.
+// Everything else that it throws is an invalid command line.
+std::string parse(CLI::App& app, std::vector<std::string> arguments) {
+  try {
+    std::ranges::reverse(arguments);  // CLI11 takes them from the end
+    app.parse(std::move(arguments));
+    return "";
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) {
+      std::ostringstream text;
+      app.exit(error, text, text);
+      return text.str();
+    }
+    const auto chosen = app.get_subcommands();
+    const std::string name = chosen.empty() ? "" : chosen.front()->get_name() + " ";
+    throw Error(ErrorKind::invalid_request, error.what(),
+                {.why = {}, .next = app.get_name() + " " + name + "--help"});
+  }
+}
+
+}  // namespace
 
 Option Option::required() const {
   option_->required();
@@ -63,11 +86,6 @@ Option Option::shows_default() const {
 
 Option Option::group(const std::string& heading) const {
   option_->group(heading);
-  return *this;
-}
-
-Option Option::value_help(const std::string& text) const {
-  option_->option_text(text);
   return *this;
 }
 
@@ -140,28 +158,14 @@ std::string run_command_line(const Program& program, std::span<const AddCommand>
   app.set_version_flag("--version", program.version);
   app.require_subcommand(0, 1);
   for (const AddCommand add : commands) add(CommandLine(&app));
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    // CLI11 also throws for --help and --version; everything else is an invalid command line.
-    if (error.get_exit_code() == 0) {
-      std::ostringstream text;
-      app.exit(error, text, text);
-      return text.str();
-    }
-    const std::string name =
-        app.get_subcommands().empty() ? "" : app.get_subcommands().front()->get_name() + " ";
-    throw Error(ErrorKind::invalid_request, error.what(),
-                {.why = {}, .next = program.name + " " + name + "--help"});
-  }
-  return app.get_subcommands().empty() ? app.help() : "";
+  std::string text = parse(app, std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
+  return text.empty() && app.get_subcommands().empty() ? app.help() : text;
 }
 
 void parse_options(const std::function<void(Command)>& declare, const std::vector<std::string>& arguments) {
   CLI::App app;
   declare(Command(&app));
-  // CLI11 takes them from the end.
-  app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  parse(app, arguments);
 }
 
 }  // namespace inferno

@@ -38,7 +38,6 @@ class Option {
   Option single_value() const;  // each occurrence takes one value: `--include A --include B`
   Option shows_default() const;
   Option group(const std::string& heading) const;
-  Option value_help(const std::string& text) const;  // shown in place of the type: `auto|cpu|cuda`
 
   bool was_given() const;
 
@@ -110,7 +109,7 @@ struct Program {
 std::string run_command_line(const Program& program, std::span<const AddCommand> commands, int argc,
                              const char* const* argv);
 
-// Options without a subcommand, for tests of what declares them.
+// Options without a subcommand, for tests of what declares them. Invalid arguments are an Error, too.
 void parse_options(const std::function<void(Command)>& declare, const std::vector<std::string>& arguments);
 
 }  // namespace inferno
