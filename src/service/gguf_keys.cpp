@@ -5,9 +5,6 @@
 #include <optional>
 #include <string_view>
 
-#include "chat/template_source.h"
-#include "checkpoint/generation_config.h"
-
 namespace inferno {
 namespace {
 
@@ -41,20 +38,17 @@ GgufKeys vocabulary_keys(const GgufVocabulary& vocabulary) {
   return keys;
 }
 
-GgufKeys template_keys(const std::filesystem::path& model) {
-  const auto plain = read_template(model, /*with_tools=*/false);
-  const auto with_tools = read_template(model, /*with_tools=*/true);
+GgufKeys template_keys(const ModelTemplates& templates) {
   GgufKeys keys;
-  if (plain) keys.emplace_back("tokenizer.chat_template", plain->source);
-  if (with_tools && (!plain || with_tools->source != plain->source)) {
+  if (templates.usual) keys.emplace_back("tokenizer.chat_template", templates.usual->source);
+  if (templates.with_tools) {
     keys.emplace_back("tokenizer.chat_templates", std::vector<std::string>{"tool_use"});
-    keys.emplace_back("tokenizer.chat_template.tool_use", with_tools->source);
+    keys.emplace_back("tokenizer.chat_template.tool_use", templates.with_tools->source);
   }
   return keys;
 }
 
-GgufKeys generation_keys(const std::filesystem::path& model, const GgufVocabulary& vocabulary) {
-  const GenerationConfig config = read_generation_config(model);
+GgufKeys generation_keys(const GenerationConfig& config, const GgufVocabulary& vocabulary) {
   GgufKeys keys;
   const auto known = [&](std::optional<TokenId> id) {
     return id && static_cast<std::size_t>(*id) < vocabulary.tokens.size() ? id : std::nullopt;

@@ -1,9 +1,9 @@
-// The GGUF keys for everything besides the weights: vocabulary, chat templates and sampling settings, as
-// ModelFiles reads them.
+// The GGUF keys for everything besides the weights: vocabulary, chat templates and sampling settings, which
+// ModelFiles reads back.
 #pragma once
 
-#include <filesystem>
-
+#include "chat/make_chat_format.h"
+#include "checkpoint/generation_config.h"
 #include "checkpoint/gguf/writer.h"
 #include "text/tokenizer_gguf.h"
 
@@ -11,11 +11,10 @@ namespace inferno {
 
 GgufKeys vocabulary_keys(const GgufVocabulary& vocabulary);
 
-// The chat templates of a model directory; empty if it has none.
-GgufKeys template_keys(const std::filesystem::path& model);
+// Empty if the model has no templates.
+GgufKeys template_keys(const ModelTemplates& templates);
 
-// The sampling settings that the model's authors recommend, and token ids that only generation_config.json or
-// config.json have.
-GgufKeys generation_keys(const std::filesystem::path& model, const GgufVocabulary& vocabulary);
+// The sampling settings that the model's authors recommend, and token ids that the vocabulary does not have.
+GgufKeys generation_keys(const GenerationConfig& config, const GgufVocabulary& vocabulary);
 
 }  // namespace inferno

@@ -1,5 +1,6 @@
 // The files of one model, opened once: a folder in Hugging Face's layout, or a GGUF file whose header is
-// parsed once. Everything else that reads a model's files asks here and need not know which of the two it is.
+// parsed once. What loads or converts a model asks here and need not know which of the two it is;
+// open_checkpoint() itself is for weights alone, such as the headers that `plan` fetches from the hub.
 #pragma once
 
 #include <filesystem>
@@ -24,6 +25,8 @@ class ModelFiles {
   const std::filesystem::path& path() const { return path_; }
 
   bool has_tokenizer() const;
+  // In the folder: the file that export_vocabulary() reads.
+  bool has_tokenizer_json() const { return has_tokenizer_json_; }
   std::unique_ptr<Tokenizer> tokenizer() const;
 
   // The model's own templates; all empty if it has none.
@@ -47,7 +50,7 @@ class ModelFiles {
  private:
   std::filesystem::path path_;
   bool is_folder_ = false;
-  bool has_tokenizer_json_ = false;               // in the folder
+  bool has_tokenizer_json_ = false;
   bool has_template_files_ = false;               // the folder, and not a GGUF file in it, has the template
   std::shared_ptr<const GgufMetadata> metadata_;  // nullptr unless the vocabulary is in a GGUF file
 };

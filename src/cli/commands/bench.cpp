@@ -14,7 +14,6 @@
 #include "base/file.h"
 #include "base/thread_pool.h"
 #include "checkpoint/config_json.h"
-#include "checkpoint/open_checkpoint.h"
 #include "cli/bench/measure.h"
 #include "cli/bench/report.h"
 #include "cli/commands/shared/arguments.h"
@@ -26,6 +25,7 @@
 #include "cli/version.h"
 #include "model/synthetic/random_checkpoint.h"
 #include "model/synthetic/shapes.h"
+#include "service/model_files.h"
 
 namespace inferno::command {
 namespace {
@@ -63,7 +63,7 @@ std::unique_ptr<Checkpoint> open(const BenchOptions& options, BenchReport& repor
   if (options.shape.empty()) {
     report.model = options.model.name;
     report.weights = "as stored";
-    return open_checkpoint(options.model.path);
+    return ModelFiles(options.model.path).checkpoint();
   }
   const Shape& shape = shape_named(options.shape);
   report.model = shape.name;

@@ -13,11 +13,11 @@
 #include "base/sizes.h"
 #include "base/utf8.h"
 #include "chat/json.h"
-#include "checkpoint/open_checkpoint.h"
 #include "cli/commands/shared/arguments.h"
 #include "cli/commands/shared/command_line.h"
 #include "model/export/gguf_export.h"
 #include "service/gguf_keys.h"
+#include "service/model_files.h"
 #include "tensor/quantize.h"
 #include "text/export_vocabulary.h"
 
@@ -78,21 +78,21 @@ std::string name_for(const ConvertOptions& options) {
 }
 
 GgufExport gather(const ConvertOptions& options, ThreadPool& pool) {
-  const auto checkpoint = open_checkpoint(options.model.path);
+  const ModelFiles files(options.model.path);
+  const auto checkpoint = files.checkpoint();
   ExportOptions wanted = {.type = format_for("--type", options.type), .experts = {}};
   if (!options.experts.empty()) wanted.experts = format_for("--experts", options.experts);
   GgufExport out = export_gguf(*checkpoint, wanted, pool);
   out.file.keys.insert(out.file.keys.begin() + 2, {"general.name", name_for(options)});
-  const bool has_one = fs::exists(options.model.path / "tokenizer.json");
-  if (!has_one || options.no_vocabulary) {
+  if (!files.has_tokenizer_json() || options.no_vocabulary) {
     out.notes.push_back(fmt::format("{}: the file has no vocabulary and can be used with token ids only",
-                                    has_one ? "--no-vocabulary" : "no tokenizer.json"));
+                                    files.has_tokenizer_json() ? "--no-vocabulary" : "no tokenizer.json"));
     return out;
   }
   const ExportedVocabulary exported = export_vocabulary(options.model.path, out.spec.vocab);
   add_keys(out.file, vocabulary_keys(exported.vocabulary));
-  add_keys(out.file, generation_keys(options.model.path, exported.vocabulary));
-  add_keys(out.file, template_keys(options.model.path));
+  add_keys(out.file, generation_keys(files.generation_config(), exported.vocabulary));
+  add_keys(out.file, template_keys(files.templates()));
   out.notes.insert(out.notes.end(), exported.notes.begin(), exported.notes.end());
   return out;
 }

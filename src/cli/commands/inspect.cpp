@@ -8,12 +8,12 @@
 #include "base/sizes.h"
 #include "base/utf8.h"
 #include "chat/json.h"
-#include "checkpoint/open_checkpoint.h"
 #include "cli/commands/shared/arguments.h"
 #include "cli/commands/shared/command_line.h"
 #include "cli/commands/shared/describe_spec.h"
 #include "model/footprint.h"
 #include "model/tensor_plan.h"
+#include "service/model_files.h"
 
 namespace inferno::command {
 namespace {
@@ -106,7 +106,7 @@ Json gather(const Checkpoint& checkpoint) {
 }
 
 void run(const InspectOptions& options) {
-  const auto checkpoint = open_checkpoint(options.model.path);
+  const auto checkpoint = ModelFiles(options.model.path).checkpoint();
   if (options.json) {
     fmt::print("{}\n", gather(*checkpoint).dump(2, ' ', false, Json::error_handler_t::replace));
     return;

@@ -5,12 +5,12 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "checkpoint/open_checkpoint.h"
 #include "checkpoint/safetensors/writer.h"
 #include "cli/commands/shared/arguments.h"
 #include "cli/commands/shared/command_line.h"
 #include "model/load.h"
 #include "model/runner.h"
+#include "service/model_files.h"
 
 namespace inferno::command {
 namespace {
@@ -62,7 +62,7 @@ std::vector<std::vector<TokenId>> read_lines(const LogitsOptions& options) {
 }
 
 LoadedModel load(const LogitsOptions& options, Backend& backend, const DecoderLimits& limits) {
-  const auto checkpoint = open_checkpoint(options.model.path);
+  const auto checkpoint = ModelFiles(options.model.path).checkpoint();
   LoadedModel model = load_model(*checkpoint, backend, limits);
   for (const std::string& note : model.report.notes) fmt::print(stderr, "note: {}\n", note);
   return model;

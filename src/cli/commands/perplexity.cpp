@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "chat/json.h"
-#include "checkpoint/open_checkpoint.h"
 #include "cli/commands/shared/arguments.h"
 #include "cli/commands/shared/command_line.h"
 #include "model/load.h"
