@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "chat/default_templates.h"
 #include "chat/json.h"
+#include "checkpoint/gguf/config.h"
 #include "checkpoint/gguf/reader.h"
 #include "checkpoint/open_checkpoint.h"
 #include "text/tokenizer_gguf.h"
@@ -177,6 +178,9 @@ std::unique_ptr<ChatFormat> ModelFiles::chat_format(const Tokenizer& tokenizer,
 }
 
 GenerationConfig ModelFiles::generation_config() const {
+  if (metadata_ && !(is_folder_ && fs::exists(path_ / "generation_config.json"))) {
+    return inferno::generation_config(gguf_generation_values(*metadata_));
+  }
   return is_folder_ ? read_generation_config(path_) : GenerationConfig{};
 }
 

@@ -42,7 +42,7 @@ class ModelFiles {
   // template that cannot be parsed.
   std::unique_ptr<ChatFormat> chat_format(const Tokenizer& tokenizer, const ChatOptions& options = {}) const;
 
-  // From generation_config.json and config.json; empty for a GGUF file.
+  // From generation_config.json and config.json, or from the keys of a GGUF file.
   GenerationConfig generation_config() const;
 
   std::unique_ptr<Checkpoint> checkpoint() const;

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "checkpoint/gguf/reader.h"
+#include "service/gguf_keys.h"
 #include "support/temporary_directory.h"
 
 namespace inferno {
@@ -52,6 +53,27 @@ TEST(ModelFiles, ReadsTheVocabularyOfTheFirstGgufThatIsALanguageModel) {
   std::ofstream(folder.path() / "mmproj-model.gguf") << "not a language model";
   fs::copy_file(fs::path(INFERNO_TEST_DATA) / "gguf/llama-Q4_K_M.gguf", folder.path() / "model.gguf");
   EXPECT_GT(ModelFiles(folder.path()).tokenizer()->size(), 0);
+}
+
+TEST(ModelFiles, ReadsTheSamplingSettingsThatConvertWrites) {
+  const GenerationConfig written = {.eos = {},
+                                    .bos = {},
+                                    .pad = {},
+                                    .temperature = 0.5f,
+                                    .top_k = 20,
+                                    .top_p = 0.75f,
+                                    .repetition_penalty = 1.25f};
+  const TemporaryDirectory folder;
+  write_gguf(folder.path() / "model.gguf", {.keys = generation_keys(written, {}), .tensors = {}});
+  for (const fs::path& path : {folder.path() / "model.gguf", folder.path()}) {
+    const GenerationConfig read = ModelFiles(path).generation_config();
+    EXPECT_EQ(read.temperature, written.temperature);
+    EXPECT_EQ(read.top_k, written.top_k);
+    EXPECT_EQ(read.top_p, written.top_p);
+    EXPECT_EQ(read.repetition_penalty, written.repetition_penalty);
+  }
+  std::ofstream(folder.path() / "generation_config.json") << R"({"temperature": 1.5})";
+  EXPECT_EQ(ModelFiles(folder.path()).generation_config().temperature, 1.5f);
 }
 
 TEST(ModelFiles, HasNoTokenizerWithoutFiles) {

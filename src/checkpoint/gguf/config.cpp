@@ -370,6 +370,12 @@ void settle_rope(Values& values, const RopeSource& source) {
 
 }  // namespace
 
+Config gguf_generation_values(const GgufMetadata& metadata) {
+  Values values;
+  add_tokens_and_sampling(values, metadata);
+  return Config(std::move(values), metadata.origin());
+}
+
 Config gguf_config(const GgufMetadata& metadata, const Checkpoint& tensors) {
   const std::string architecture(metadata.text("general.architecture").value_or(""));
   if (architecture.empty() || !utf8::is_valid(architecture)) {

@@ -11,4 +11,7 @@ namespace inferno {
 // the architecture is missing.
 Config gguf_config(const GgufMetadata& metadata, const Checkpoint& tensors);
 
+// The part of it that generation_config() reads. Needs no architecture and no tensors.
+Config gguf_generation_values(const GgufMetadata& metadata);
+
 }  // namespace inferno
