@@ -40,7 +40,8 @@ std::string kernels_of_linear_add_norm(const LinearProblem& problem) {
 std::string kernels_of_experts(const ExpertsProblem& problem, Matrix in) {
   const ExpertsRow& row = choose_experts_kernel(problem);
   if (row.kernel == ExpertsKernel::stream) return std::string(row.name);
-  const RouteRow& route = choose_route(route_problem(problem, row.kernel, in));
+  const RouteProblem routing = route_problem(problem, row.kernel, in);
+  const RouteRow& route = choose_route(routing);
   if (route.kernel != RouteKernel::linear_then_route) return fmt::format("{}, {}", route.name, row.name);
   const LinearProblem logits = {
       .device = problem.device, .parts = problem.router, .tokens = problem.tokens, .in = in.dtype};
