@@ -1,8 +1,13 @@
 #include "base/file.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <span>
 
@@ -32,6 +37,53 @@ std::string read_pipe(const fs::path& path, std::uint64_t max_bytes) {
   return text;
 }
 
+bool write_all(int file, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = ::write(file, text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return true;
+}
+
+// Writes and closes the file. False with errno.
+bool finish_file(int file, std::string_view text) {
+  if (write_all(file, text)) return ::close(file) == 0;
+  const int problem = errno;
+  ::close(file);
+  errno = problem;
+  return false;
+}
+
+[[noreturn]] void refuse_writing(const fs::path& path) {
+  fail(ErrorKind::io, fmt::format("{}: cannot write the file: {}", path.string(), std::strerror(errno)));
+}
+
+mode_t mode_of_new(Readers readers) {
+  return readers == Readers::owner ? S_IRUSR | S_IWUSR : 0666;
+}
+
+// A new file beside `target`, whose name is put into `name`. -1 with errno.
+int open_partial(const fs::path& target, mode_t mode, fs::path& name) {
+  constexpr int attempts = 100;  // a killed process may have left a file
+  for (int attempt = 0;; ++attempt) {
+    name = target.parent_path() / fmt::format(".inferno-{}-{}.partial", ::getpid(), attempt);
+    const int file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (file >= 0 || errno != EEXIST || attempt == attempts) return file;
+  }
+}
+
+// A file that is renamed to this name would not get where its content should: into a device, or the file that
+// /dev/stdout stands for.
+bool must_be_written_in_place(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::exists(fs::symlink_status(path, ignored))) return false;
+  if (!fs::is_regular_file(path, ignored)) return true;  // also a link to nothing
+  const fs::path folder = fs::canonical(path.parent_path().empty() ? "." : path.parent_path(), ignored);
+  return folder == "/dev" || folder.string().starts_with("/proc/");
+}
+
 bool is_pipe_or_device(const fs::path& path) {
   std::error_code ignored;
   const fs::file_status status = fs::status(path, ignored);
@@ -47,6 +99,30 @@ std::string read_file(const fs::path& path, std::uint64_t max_bytes, Pipes pipes
   std::string text(file->size(), '\0');
   file->read(0, std::as_writable_bytes(std::span(text)));
   return text;
+}
+
+void write_file(const fs::path& path, std::string_view text, Readers readers) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode_of_new(readers));
+  if (file < 0 || !finish_file(file, text)) refuse_writing(path);
+}
+
+void replace_file(const fs::path& path, std::string_view text, Readers readers) {
+  if (path.empty() || must_be_written_in_place(path)) return write_file(path, text, readers);
+  const fs::path target = output_path(path);
+  struct stat before{};
+  const bool exists = ::stat(target.c_str(), &before) == 0;
+  // Renaming asks for no permission to write to the file that is replaced.
+  if (exists && ::faccessat(AT_FDCWD, target.c_str(), W_OK, AT_EACCESS) != 0) refuse_writing(path);
+  fs::path partial;
+  const int file = open_partial(target, mode_of_new(exists ? Readers::owner : readers), partial);
+  if (file < 0) refuse_writing(path);
+  if (!finish_file(file, text) || (exists && ::chmod(partial.c_str(), before.st_mode & 0777) != 0) ||
+      ::rename(partial.c_str(), target.c_str()) != 0) {
+    const int problem = errno;
+    ::unlink(partial.c_str());
+    errno = problem;
+    refuse_writing(path);
+  }
 }
 
 std::optional<std::string> read_start(const fs::path& path, std::size_t max_bytes) {

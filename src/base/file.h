@@ -16,6 +16,19 @@ enum class Pipes { refuse, accept };
 std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes,
                       Pipes pipes = Pipes::refuse);
 
+// Who may read a new file.
+enum class Readers { by_umask, owner };
+
+// Replaces the file's content. Error{io} with the reason.
+void write_file(const std::filesystem::path& path, std::string_view text,
+                Readers readers = Readers::by_umask);
+
+// The same, but under a temporary name in the same folder that becomes the file's when it is complete: after
+// a failure the file is as it was. A file that is replaced keeps its permissions, and a symbolic link stays
+// one. Devices and pipes are written to.
+void replace_file(const std::filesystem::path& path, std::string_view text,
+                  Readers readers = Readers::by_umask);
+
 // The first `max_bytes` of a file, also of one without a size (/proc); nullopt if it cannot be read.
 std::optional<std::string> read_start(const std::filesystem::path& path, std::size_t max_bytes);
 

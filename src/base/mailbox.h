@@ -1,6 +1,7 @@
 // Messages from many threads to one: the only way into the engine's thread.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <utility>
@@ -44,6 +45,11 @@ class Mailbox {
   void wait() {
     std::unique_lock lock(mutex_);
     arrived_.wait(lock, [this] { return closed_ || !messages_.empty(); });
+  }
+  // The same, but no longer than `patience`.
+  void wait_for(std::chrono::microseconds patience) {
+    std::unique_lock lock(mutex_);
+    arrived_.wait_for(lock, patience, [this] { return closed_ || !messages_.empty(); });
   }
 
  private:

@@ -33,5 +33,14 @@ TEST(Mailbox, RefusesMessagesOnceItIsClosed) {
   EXPECT_EQ(mailbox.drain(), std::vector<int>{1});
 }
 
+TEST(Mailbox, WaitsNoLongerThanItIsTold) {
+  Mailbox<int> mailbox;
+  mailbox.wait_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(mailbox.drain().empty());
+  mailbox.post(1);
+  mailbox.wait_for(std::chrono::hours(1));
+  EXPECT_EQ(mailbox.drain(), std::vector<int>{1});
+}
+
 }  // namespace
 }  // namespace inferno

@@ -33,5 +33,26 @@ TEST(Sizes, CountsHaveAPlural) {
   EXPECT_EQ(counted(2, "file"), "2 files");
 }
 
+TEST(Sizes, GroupDigits) {
+  EXPECT_EQ(grouped(7), "7");
+  EXPECT_EQ(grouped(999), "999");
+  EXPECT_EQ(grouped(1214), "1,214");
+  EXPECT_EQ(grouped(131'072'000), "131,072,000");
+}
+
+TEST(Sizes, AreReadWithUnits) {
+  EXPECT_EQ(parse_size("0"), 0u);
+  EXPECT_EQ(parse_size("20000000"), 20'000'000u);
+  EXPECT_EQ(parse_size("4800M"), 4800ull << 20);
+  EXPECT_EQ(parse_size("1.5G"), 3ull << 29);
+  EXPECT_EQ(parse_size("2GiB"), 2ull << 30);
+  EXPECT_EQ(parse_size("8g"), 8'000'000'000u);
+  EXPECT_EQ(parse_size("8GB"), 8'000'000'000u);
+  EXPECT_EQ(parse_size("7B"), 7u);
+  for (const char* wrong : {"", "G", "-1", "1X", "1.5", "1GG", "1e30T", "8 G", "nan", "inf"}) {
+    EXPECT_EQ(parse_size(wrong), std::nullopt) << wrong;
+  }
+}
+
 }  // namespace
 }  // namespace inferno

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "base/start_threads.h"
 #include "base/system_memory.h"
 
 namespace inferno {
@@ -69,13 +70,16 @@ ThreadPool::ThreadPool(int threads) : threads_(threads > 0 ? threads : usable_co
   // With more threads than cores, the scheduler of the kernel places them better.
   cpus_ = one_for_each_core(allowed_cpus());
   if (static_cast<std::size_t>(threads_) > cpus_.size()) cpus_.clear();
-  for (int worker = 1; worker < threads_; ++worker) {
-    workers_.emplace_back([this, worker] { serve(worker); });
-    if (!cpus_.empty()) pin(workers_.back(), cpus_[static_cast<std::size_t>(worker)]);
-  }
+  start_threads(workers_, threads_ - 1, [this](int index) { serve(index + 1); }, [this] { stop(); });
+  if (cpus_.empty()) return;
+  for (std::size_t i = 0; i < workers_.size(); ++i) pin(workers_[i], cpus_[i + 1]);
 }
 
 ThreadPool::~ThreadPool() {
+  stop();
+}
+
+void ThreadPool::stop() {
   stop_ = true;
   epoch_.fetch_add(2);
   epoch_.notify_all();

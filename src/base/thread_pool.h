@@ -52,6 +52,7 @@ class ThreadPool {
   void work_on_pieces(int worker);
   void keep_caller_off_workers();
   void serve(int worker);
+  void stop();
   void wait_for_task(std::uint32_t seen) const;
 
   int threads_;

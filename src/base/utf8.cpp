@@ -190,12 +190,37 @@ std::string quote(std::string_view text, std::size_t max_bytes) {
   return out + "\"";
 }
 
+std::string shell_quoted(std::string_view text) {
+  std::string out = "'";
+  for (const char letter : text) {
+    if (letter == '\'') {
+      out += "'\\''";
+    } else {
+      out += letter;
+    }
+  }
+  return out + "'";
+}
+
+std::string shell_word(std::string_view text) {
+  constexpr std::string_view plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+=,";
+  const bool is_plain = !text.empty() && text.find_first_not_of(plain) == std::string_view::npos;
+  return is_plain ? std::string(text) : shell_quoted(text);
+}
+
 std::string lower_case(std::string_view text) {
   std::string out(text);
   for (char& letter : out) {
     if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
   }
   return out;
+}
+
+std::string_view trimmed(std::string_view text, std::string_view blanks) {
+  const std::size_t begin = text.find_first_not_of(blanks);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(blanks) + 1 - begin);
 }
 
 }  // namespace inferno

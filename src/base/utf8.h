@@ -67,7 +67,15 @@ std::string printable(std::string_view text);
 // Untrusted text for an error message: in double quotes, on one line, escaped, cut after about `max_bytes`.
 std::string quote(std::string_view text, std::size_t max_bytes = 96);
 
+// The text as one word for a POSIX shell, in single quotes.
+std::string shell_quoted(std::string_view text);
+// The same, without quotes where they are not needed: for a command that a message advises.
+std::string shell_word(std::string_view text);
+
 // ASCII letters in lower case, for names that are compared without regard to case; other bytes stay.
 std::string lower_case(std::string_view text);
+
+// The text without blanks at its beginning and end.
+std::string_view trimmed(std::string_view text, std::string_view blanks = " \t\r\n");
 
 }  // namespace inferno

@@ -146,9 +146,25 @@ TEST(Quote, CutsLongText) {
   EXPECT_TRUE(cut.ends_with("...\""));
 }
 
+TEST(Trimmed, DropsBlanksAtBothEnds) {
+  EXPECT_EQ(trimmed(" \t a b\r\n"), "a b");
+  EXPECT_EQ(trimmed("a"), "a");
+  EXPECT_EQ(trimmed(" \n"), "");
+  EXPECT_EQ(trimmed(""), "");
+  EXPECT_EQ(trimmed(" a\n", " \t"), "a\n");
+}
+
 TEST(LowerCase, ChangesAsciiLettersOnly) {
   EXPECT_EQ(lower_case("Q4_K_M"), "q4_k_m");
   EXPECT_EQ(lower_case("\u00c4Z"), "\u00c4z");
+}
+
+TEST(Shell, GetsOneWord) {
+  EXPECT_EQ(shell_word("org/name@v1:Q4_K_M"), "org/name@v1:Q4_K_M");
+  EXPECT_EQ(shell_word("/my models/it's"), "'/my models/it'\\''s'");
+  EXPECT_EQ(shell_word(""), "''");
+  EXPECT_EQ(shell_word("$HOME"), "'$HOME'");
+  EXPECT_EQ(shell_quoted("plain"), "'plain'");
 }
 
 }  // namespace
