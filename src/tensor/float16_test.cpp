@@ -75,6 +75,29 @@ TEST(Float16, EveryE8m0CodeIsAPowerOfTwoButTheLast) {
   EXPECT_TRUE(std::isnan(e8m0_to_float(255)));
 }
 
+// Between neighbours the nearer one, in the middle the even one; beyond the largest value that one.
+TEST(Float16, NarrowingToE4m3RoundsToNearestAndSaturates) {
+  for (unsigned code = 0; code < 0x7E; ++code) {
+    const float low = f8_e4m3_to_float(static_cast<std::uint8_t>(code));
+    const float high = f8_e4m3_to_float(static_cast<std::uint8_t>(code + 1));
+    const float middle = (low + high) / 2;
+    const unsigned even = code % 2 == 0 ? code : code + 1;
+    for (const float sign : {1.0f, -1.0f}) {
+      const unsigned bit = sign < 0 ? 0x80u : 0u;
+      EXPECT_EQ(float_to_f8_e4m3(sign * low), code | bit);
+      EXPECT_EQ(float_to_f8_e4m3(sign * high), (code + 1) | bit);
+      EXPECT_EQ(float_to_f8_e4m3(sign * std::nextafter(middle, low)), code | bit) << middle;
+      EXPECT_EQ(float_to_f8_e4m3(sign * std::nextafter(middle, high)), (code + 1) | bit) << middle;
+      EXPECT_EQ(float_to_f8_e4m3(sign * middle), even | bit) << middle;
+    }
+  }
+  for (const float large : {448.1f, 464.0f, 1e30f, INFINITY}) {
+    EXPECT_EQ(float_to_f8_e4m3(large), 0x7Eu);
+    EXPECT_EQ(float_to_f8_e4m3(-large), 0xFEu);
+  }
+  EXPECT_EQ(float_to_f8_e4m3(NAN) & 0x7Fu, 0x7Fu);
+}
+
 TEST(Float16, NarrowingUndoesWidening) {
   for (unsigned code = 0; code < 0x10000; ++code) {
     const auto bits = static_cast<std::uint16_t>(code);

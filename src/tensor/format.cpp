@@ -36,6 +36,20 @@ constexpr std::array names = {
     std::pair{WeightFormat::iq4_xs, std::string_view("iq4_xs")},
     std::pair{WeightFormat::tq2_0, std::string_view("tq2_0")},
     std::pair{WeightFormat::mxfp4, std::string_view("mxfp4")},
+    std::pair{WeightFormat::int4_32, std::string_view("int4_32")},
+    std::pair{WeightFormat::int4_64, std::string_view("int4_64")},
+    std::pair{WeightFormat::int4_128, std::string_view("int4_128")},
+    std::pair{WeightFormat::int8_16, std::string_view("int8_16")},
+    std::pair{WeightFormat::int8_32, std::string_view("int8_32")},
+    std::pair{WeightFormat::int8_64, std::string_view("int8_64")},
+    std::pair{WeightFormat::fp8_32, std::string_view("fp8_32")},
+    std::pair{WeightFormat::fp8_128, std::string_view("fp8_128")},
+    std::pair{WeightFormat::nvfp4_32, std::string_view("nvfp4_32")},
+    std::pair{WeightFormat::nvfp4_64, std::string_view("nvfp4_64")},
+    std::pair{WeightFormat::nf4_32, std::string_view("nf4_32")},
+    std::pair{WeightFormat::nf4_64, std::string_view("nf4_64")},
+    std::pair{WeightFormat::fp4_32, std::string_view("fp4_32")},
+    std::pair{WeightFormat::fp4_64, std::string_view("fp4_64")},
 };
 
 }  // namespace

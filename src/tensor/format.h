@@ -13,6 +13,7 @@
 #include "tensor/blocks/plain.h"
 #include "tensor/blocks/quants_256.h"
 #include "tensor/blocks/quants_32.h"
+#include "tensor/blocks/scaled.h"
 
 namespace inferno {
 
@@ -42,18 +43,36 @@ enum class WeightFormat : std::uint8_t {
   iq4_nl,
   iq4_xs,
   tq2_0,
-  mxfp4
+  mxfp4,
+  // What quantized safetensors become in memory: blocks/scaled.h.
+  int4_32,
+  int4_64,
+  int4_128,
+  int8_16,
+  int8_32,
+  int8_64,
+  fp8_32,
+  fp8_128,
+  nvfp4_32,
+  nvfp4_64,
+  nf4_32,
+  nf4_64,
+  fp4_32,
+  fp4_64
 };
 
 // Every format there is, for tests and tables that must not forget one.
 inline constexpr std::array all_formats = {
-    WeightFormat::f64,     WeightFormat::f32,     WeightFormat::f16,    WeightFormat::bf16,
-    WeightFormat::f8_e4m3, WeightFormat::f8_e5m2, WeightFormat::i64,    WeightFormat::i32,
-    WeightFormat::i16,     WeightFormat::i8,      WeightFormat::u8,     WeightFormat::q8_0,
-    WeightFormat::q4_0,    WeightFormat::q4_1,    WeightFormat::q5_0,   WeightFormat::q5_1,
-    WeightFormat::q2_k,    WeightFormat::q3_k,    WeightFormat::q4_k,   WeightFormat::q5_k,
-    WeightFormat::q6_k,    WeightFormat::iq3_s,   WeightFormat::iq4_nl, WeightFormat::iq4_xs,
-    WeightFormat::tq2_0,   WeightFormat::mxfp4};
+    WeightFormat::f64,      WeightFormat::f32,     WeightFormat::f16,      WeightFormat::bf16,
+    WeightFormat::f8_e4m3,  WeightFormat::f8_e5m2, WeightFormat::i64,      WeightFormat::i32,
+    WeightFormat::i16,      WeightFormat::i8,      WeightFormat::u8,       WeightFormat::q8_0,
+    WeightFormat::q4_0,     WeightFormat::q4_1,    WeightFormat::q5_0,     WeightFormat::q5_1,
+    WeightFormat::q2_k,     WeightFormat::q3_k,    WeightFormat::q4_k,     WeightFormat::q5_k,
+    WeightFormat::q6_k,     WeightFormat::iq3_s,   WeightFormat::iq4_nl,   WeightFormat::iq4_xs,
+    WeightFormat::tq2_0,    WeightFormat::mxfp4,   WeightFormat::int4_32,  WeightFormat::int4_64,
+    WeightFormat::int4_128, WeightFormat::int8_16, WeightFormat::int8_32,  WeightFormat::int8_64,
+    WeightFormat::fp8_32,   WeightFormat::fp8_128, WeightFormat::nvfp4_32, WeightFormat::nvfp4_64,
+    WeightFormat::nf4_32,   WeightFormat::nf4_64,  WeightFormat::fp4_32,   WeightFormat::fp4_64};
 
 template <class B>
 concept Block = requires(const B block) {
@@ -90,6 +109,20 @@ constexpr decltype(auto) visit(WeightFormat format, Visitor&& visitor) {
     case WeightFormat::iq4_xs: return visitor(blocks::Iq4_XS{});
     case WeightFormat::tq2_0: return visitor(blocks::Tq2_0{});
     case WeightFormat::mxfp4: return visitor(blocks::Mxfp4{});
+    case WeightFormat::int4_32: return visitor(blocks::Int4<32>{});
+    case WeightFormat::int4_64: return visitor(blocks::Int4<64>{});
+    case WeightFormat::int4_128: return visitor(blocks::Int4<128>{});
+    case WeightFormat::int8_16: return visitor(blocks::Int8<16>{});
+    case WeightFormat::int8_32: return visitor(blocks::Int8<32>{});
+    case WeightFormat::int8_64: return visitor(blocks::Int8<64>{});
+    case WeightFormat::fp8_32: return visitor(blocks::Fp8<32>{});
+    case WeightFormat::fp8_128: return visitor(blocks::Fp8<128>{});
+    case WeightFormat::nvfp4_32: return visitor(blocks::Nvfp4<32>{});
+    case WeightFormat::nvfp4_64: return visitor(blocks::Nvfp4<64>{});
+    case WeightFormat::nf4_32: return visitor(blocks::Nf4<32>{});
+    case WeightFormat::nf4_64: return visitor(blocks::Nf4<64>{});
+    case WeightFormat::fp4_32: return visitor(blocks::Fp4<32>{});
+    case WeightFormat::fp4_64: return visitor(blocks::Fp4<64>{});
     case WeightFormat::f32: break;
   }
   return visitor(blocks::F32{});

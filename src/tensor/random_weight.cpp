@@ -126,6 +126,32 @@ void arrange(blocks::Mxfp4& block, float scale) {
   block.exponent = static_cast<std::uint8_t>(std::clamp(127 + power + (larger ? 1 : 0), 1, 250));
 }
 
+template <int count>
+void arrange(blocks::Int4<count>& block, float scale) {
+  block.scale = blocks::PackedFloat::of(scale);
+  block.zero = static_cast<std::uint8_t>(7 + block.zero % 2);  // 7.5 on average: the middle of the codes
+}
+template <int count>
+void arrange(blocks::Int8<count>& block, float scale) {
+  block.scale = blocks::PackedFloat::of(scale);
+  block.zero = static_cast<std::uint8_t>(127 + block.zero % 2);
+}
+template <int count>
+void arrange(blocks::Fp8<count>& block, float scale) {
+  block.scale = blocks::PackedFloat::of(scale);
+  for (std::uint8_t& code : block.codes) code &= 0xBF;  // below 2: neither NaN nor a rare giant
+}
+template <int count>
+void arrange(blocks::Nvfp4<count>& block, float scale) {
+  block.factor = blocks::PackedFloat::of(scale);
+  for (std::uint8_t& code : block.scales) code = static_cast<std::uint8_t>(0x38 | (code & 7));  // 1 to 1.875
+}
+template <int count, const std::array<float, 16>& table>
+void arrange(blocks::Table4<count, table>& block, float scale) {
+  const bool negative = block.scale.bytes[0] % 2 != 0;  // NF4's table is not symmetric
+  block.scale = blocks::PackedFloat::of(negative ? -scale : scale);
+}
+
 template <class B>
 concept Arranged = Block<B> && requires(B block) { arrange(block, 1.0f); };
 

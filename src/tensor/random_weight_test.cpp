@@ -36,7 +36,7 @@ Statistics statistics(const std::vector<float>& values) {
 }
 
 bool is_integer(WeightFormat format) {
-  return name_of(format).starts_with("i") && !name_of(format).starts_with("iq");
+  return block_elements(format) == 1 && name_of(format).starts_with("i");
 }
 
 TEST(RandomWeight, HasTheDeviationAskedForInEveryFormat) {

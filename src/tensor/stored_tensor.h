@@ -20,6 +20,8 @@ struct StoredTensor {
   std::shared_ptr<const ByteSource> source;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
+  // Not null: column c of the tensor multiplies input (*column_order)[c] (WeightSource::column_order).
+  std::shared_ptr<const std::vector<std::int32_t>> column_order = nullptr;
   bool is_joined = false;  // codes and scales are two tensors of the file, joined while reading
 
   // Fills `to` from byte `from` of the tensor on.
