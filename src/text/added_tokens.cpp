@@ -69,6 +69,14 @@ const AddedToken* AddedTokenMatcher::longest_at(std::string_view text, std::size
   return found;
 }
 
+std::optional<TokenId> AddedTokenMatcher::first(std::string_view text) const {
+  for (std::size_t at = 0; at < text.size() && !empty(); ++at) {
+    std::size_t end = 0;
+    if (const AddedToken* token = longest_at(text, at, end)) return token->id;
+  }
+  return std::nullopt;
+}
+
 std::vector<TextPart> AddedTokenMatcher::split(std::string_view text, const Ranges& user) const {
   std::vector<TextPart> parts;
   std::size_t done = 0;

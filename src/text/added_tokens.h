@@ -51,6 +51,8 @@ class AddedTokenMatcher {
   bool has_control() const { return has_control_; }
   // The parts cover the text. A control token that overlaps a `user` range is ordinary text.
   std::vector<TextPart> split(std::string_view text, const Ranges& user) const;
+  // The first token in the text.
+  std::optional<TokenId> first(std::string_view text) const;
 
  private:
   const AddedToken* longest_at(std::string_view text, std::size_t at, std::size_t& end) const;

@@ -212,7 +212,28 @@ class Apply {
   std::size_t max_bytes_;
 };
 
+struct MaxShrinkage {
+  // Four bytes of a mathematical letter become one, nine bytes of a Hangul syllable three.
+  std::size_t operator()(const normalize::ToForm&) const { return 4; }
+  std::size_t operator()(const normalize::Prepend&) const { return 1; }
+  std::size_t operator()(const normalize::ReplaceText& step) const {
+    if (step.content.empty()) return 0;
+    return (step.pattern.size() + step.content.size() - 1) / step.content.size();
+  }
+  std::size_t operator()(const normalize::ReplacePattern&) const { return 0; }
+  std::size_t operator()(const normalize::Lowercase&) const { return 3; }  // the Kelvin sign becomes a k
+  std::size_t operator()(const normalize::StripAccents&) const { return 0; }
+  std::size_t operator()(const normalize::Strip&) const { return 0; }
+  std::size_t operator()(const normalize::WriteBytes&) const { return 1; }
+};
+
 }  // namespace
+
+std::size_t Normalizer::max_shrinkage() const {
+  std::size_t factor = 1;
+  for (const NormalizerStep& step : steps_) factor *= std::visit(MaxShrinkage{}, step);
+  return factor;
+}
 
 std::string Normalizer::apply(std::string_view text, RegexScratch& scratch) const {
   Apply apply(std::string(text), scratch, where_);

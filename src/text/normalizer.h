@@ -51,6 +51,8 @@ class Normalizer {
   explicit Normalizer(std::vector<NormalizerStep> steps, std::string where = "normalizer")
       : steps_(std::move(steps)), where_(std::move(where)) {}
   bool changes_nothing() const { return steps_.empty(); }
+  // Text of n bytes has at least n / max_shrinkage() bytes after normalization; 0: it may vanish.
+  std::size_t max_shrinkage() const;
   // Error{unsupported} if a step would make the text unreasonably long.
   std::string apply(std::string_view text, RegexScratch& scratch) const;
 

@@ -55,14 +55,35 @@ std::string TokenDecoder::bytes_of(std::string_view token) const {
 
 namespace {
 
+// Where the tokens of a text are collected.
+struct Encoding {
+  std::size_t max_tokens;
+  std::size_t max_piece;  // bytes that one token may stand for in normalized text; 0: any number
+  std::vector<TokenId> ids = {};
+  RegexScratch scratch = {};
+  bool is_full = false;  // there are more than max_tokens
+
+  void add(TokenId token) {
+    ids.push_back(token);
+    is_full = ids.size() > max_tokens;
+  }
+};
+
 class ModelSink final : public PieceSink {
  public:
-  ModelSink(const SubwordModel& model, std::vector<TokenId>& out) : model_(model), out_(out) {}
-  void take(std::string_view piece) override { model_.encode(out_, piece); }
+  ModelSink(const SubwordModel& model, Encoding& to) : model_(model), to_(to) { is_full_ = to.is_full; }
+
+  void take(std::string_view piece) override {
+    // A long piece is not encoded to learn that it is too long.
+    const bool is_too_long =
+        to_.max_piece > 0 && piece.size() / to_.max_piece > to_.max_tokens - to_.ids.size();
+    if (!is_too_long) model_.encode(to_.ids, piece, to_.max_tokens);
+    is_full_ = to_.is_full = is_too_long || to_.ids.size() > to_.max_tokens;
+  }
 
  private:
   const SubwordModel& model_;
-  std::vector<TokenId>& out_;
+  Encoding& to_;
 };
 
 // The parts of `ranges` inside `window`, relative to its beginning.
@@ -80,7 +101,10 @@ class Pipeline final : public Tokenizer {
  public:
   explicit Pipeline(TokenizerParts parts);
 
-  std::vector<TokenId> encode_spans(std::span<const TextSpan> spans) const override;
+  std::optional<std::vector<TokenId>> encode_within(std::span<const TextSpan> spans,
+                                                    std::size_t max_tokens) const override;
+  std::size_t max_token_bytes() const override { return max_token_bytes_; }
+  std::optional<TokenId> first_control(std::string_view text) const override;
   std::vector<TokenId> add_special(std::vector<TokenId> ids) const override;
   std::string_view bytes(TokenId token) const override;
   DecodeStyle decode_style() const override { return parts_.style; }
@@ -92,27 +116,29 @@ class Pipeline final : public Tokenizer {
   std::span<const TokenId> end_tokens() const override { return parts_.end_tokens; }
 
  private:
-  struct Encoding {
-    std::vector<TokenId> ids;
-    RegexScratch scratch;
-  };
+  void find_longest_token();
   void encode_text(Encoding& to, std::string_view text, const Ranges& user, bool at_start) const;
   void encode_normalized(Encoding& to, std::string_view text, const Ranges& user, bool at_start) const;
 
   TokenizerParts parts_;
   AddedTokenMatcher raw_;         // matched in the original text
   AddedTokenMatcher normalized_;  // matched in the normalized text
+  AddedTokenMatcher controls_;    // all control tokens, for first_control()
   std::unordered_map<std::string, TokenId> by_text_;
   std::vector<bool> is_special_;
   int padded_ = 0;  // ids from size() to here are holes
+  // Bytes that one token may stand for, of the original and of the normalized text; 0: any number.
+  std::size_t max_token_bytes_ = 0, max_piece_ = 0;
 };
 
 Pipeline::Pipeline(TokenizerParts parts) : parts_(std::move(parts)) {
   is_special_.resize(static_cast<std::size_t>(size()));
   std::vector<AddedToken> raw;
   std::vector<AddedToken> normalized;
+  std::vector<AddedToken> controls;
   RegexScratch scratch;
   for (const AddedToken& token : parts_.added) {
+    if (is_control(token)) controls.push_back({.id = token.id, .content = token.content});
     by_text_.emplace(token.content, token.id);
     if (token.special) is_special_[static_cast<std::size_t>(token.id)] = true;
     if (!token.normalized) {
@@ -127,9 +153,29 @@ Pipeline::Pipeline(TokenizerParts parts) : parts_(std::move(parts)) {
   }
   raw_ = AddedTokenMatcher(std::move(raw));
   normalized_ = AddedTokenMatcher(std::move(normalized));
+  controls_ = AddedTokenMatcher(std::move(controls));
+  find_longest_token();
 }
 
-std::vector<TokenId> Pipeline::encode_spans(std::span<const TextSpan> spans) const {
+void Pipeline::find_longest_token() {
+  if (!parts_.model->keeps_every_byte()) return;
+  std::size_t longest = 1;
+  for (TokenId id = 0; id < size(); ++id) longest = std::max(longest, parts_.bytes.text(id).size());
+  // A space, one byte of the text, may be three bytes of a piece (▁).
+  max_piece_ = 3 * longest;
+  const bool strips =
+      std::ranges::any_of(parts_.added, [](const AddedToken& token) { return token.lstrip || token.rstrip; });
+  if (!strips && !parts_.pre_tokenizer.drops_text()) {
+    max_token_bytes_ = longest * parts_.normalizer.max_shrinkage();
+  }
+}
+
+std::optional<TokenId> Pipeline::first_control(std::string_view text) const {
+  return controls_.first(text);
+}
+
+std::optional<std::vector<TokenId>> Pipeline::encode_within(std::span<const TextSpan> spans,
+                                                            std::size_t max_tokens) const {
   std::string joined;
   std::string_view text = spans.size() == 1 ? spans[0].text : std::string_view{};
   Ranges user;
@@ -149,17 +195,20 @@ std::vector<TokenId> Pipeline::encode_spans(std::span<const TextSpan> spans) con
     fail(ErrorKind::invalid_request, fmt::format("text: expected UTF-8, found byte 0x{:02X} at offset {}",
                                                  static_cast<unsigned char>(text[*bad]), *bad));
   }
-  Encoding encoding;
-  encoding.ids.reserve(text.size() / 3 + 8);
+  if (max_token_bytes_ > 0 && text.size() / max_token_bytes_ > max_tokens) return std::nullopt;
+  Encoding encoding{.max_tokens = max_tokens, .max_piece = max_piece_};
+  encoding.ids.reserve(std::min(text.size() / 3, max_tokens) + 8);
   for (const TextPart& part : raw_.split(text, user)) {
+    if (encoding.is_full) break;
     if (part.token) {
-      encoding.ids.push_back(*part.token);
+      encoding.add(*part.token);
     } else {
       const Range range = part.range;
       encode_text(encoding, text.substr(range.begin, range.end - range.begin), inside(user, range),
                   range.begin == 0);
     }
   }
+  if (encoding.is_full) return std::nullopt;
   return std::move(encoding.ids);
 }
 
@@ -191,12 +240,13 @@ void Pipeline::encode_text(Encoding& to, std::string_view text, const Ranges& us
 
 void Pipeline::encode_normalized(Encoding& to, std::string_view text, const Ranges& user,
                                  bool at_start) const {
-  ModelSink sink(*parts_.model, to.ids);
+  ModelSink sink(*parts_.model, to);
   if (normalized_.empty())
     return parts_.pre_tokenizer.run({.text = text, .at_start = at_start}, to.scratch, sink);
   for (const TextPart& part : normalized_.split(text, user)) {
+    if (to.is_full) return;
     if (part.token) {
-      to.ids.push_back(*part.token);
+      to.add(*part.token);
     } else {
       const auto [begin, end] = part.range;
       parts_.pre_tokenizer.run({.text = text.substr(begin, end - begin), .at_start = at_start && begin == 0},

@@ -1,5 +1,8 @@
 #include "text/pretokenizer.h"
 
+#include <algorithm>
+#include <optional>
+
 #include "base/utf8.h"
 #include "text/byte_alphabet.h"
 #include "text/characters.h"
@@ -70,7 +73,7 @@ class PreTokenizerRun {
       : owner_(owner), scratch_(scratch), sink_(sink) {}
 
   void run(Piece piece, std::size_t step) {
-    if (piece.text.empty()) return;
+    if (piece.text.empty() || sink_.is_full()) return;
     if (step == owner_.steps_.size()) return deliver(piece.text);
     std::visit([&](const auto& kind) { apply(kind, piece, step); }, owner_.steps_[step]);
   }
@@ -92,7 +95,7 @@ class PreTokenizerRun {
     auto pieces = splitter(split.behavior, split.invert, piece, step);
     RegexScan scan(*split.pattern, piece.text, scratch_);
     std::size_t done = 0;
-    while (const auto match = scan.next()) {
+    while (const auto match = sink_.is_full() ? std::nullopt : scan.next()) {
       pieces.add(done, match->begin, false);
       pieces.add(match->begin, match->end, true);
       done = match->end;
@@ -105,7 +108,7 @@ class PreTokenizerRun {
     auto pieces = splitter(split.behavior, split.invert, piece, step);
     std::size_t done = 0;
     std::size_t at = piece.text.find(split.text);
-    while (at != std::string_view::npos) {
+    while (at != std::string_view::npos && !sink_.is_full()) {
       pieces.add(done, at, false);
       done = at + split.text.size();
       pieces.add(at, done, true);
@@ -118,7 +121,7 @@ class PreTokenizerRun {
   void apply(const pretokenize::ByCharacter& split, Piece piece, std::size_t step) {
     auto pieces = splitter(split.behavior, false, piece, step);
     std::size_t done = 0;
-    for (std::size_t at = 0; at < piece.text.size();) {
+    for (std::size_t at = 0; at < piece.text.size() && !sink_.is_full();) {
       const utf8::Character character = utf8::decode(piece.text, at);
       const std::size_t next = at + static_cast<std::size_t>(character.length);
       if (is_of(split.kind, character.code)) {
@@ -168,6 +171,14 @@ class PreTokenizerRun {
   PieceSink& sink_;
   std::string bytes_;
 };
+
+bool PreTokenizer::drops_text() const {
+  const auto drops = [](const auto& step) {
+    if constexpr (requires { step.behavior; }) return step.behavior == SplitBehavior::removed;
+    return false;
+  };
+  return std::ranges::any_of(steps_, [&](const PreTokenizerStep& step) { return std::visit(drops, step); });
+}
 
 void PreTokenizer::run(Piece piece, RegexScratch& scratch, PieceSink& sink) const {
   PreTokenizerRun(*this, scratch, sink).run(piece, 0);

@@ -54,6 +54,11 @@ class PieceSink {
  public:
   virtual ~PieceSink() = default;
   virtual void take(std::string_view piece) = 0;  // never empty
+  // True if no further pieces are needed.
+  bool is_full() const { return is_full_; }
+
+ protected:
+  bool is_full_ = false;
 };
 
 struct Piece {
@@ -68,6 +73,8 @@ class PreTokenizer {
   explicit PreTokenizer(std::vector<PreTokenizerStep> steps, bool read_bytes = false)
       : steps_(std::move(steps)), read_bytes_(read_bytes) {}
   void run(Piece piece, RegexScratch& scratch, PieceSink& sink) const;
+  // Whether some text may be in no piece.
+  bool drops_text() const;
 
  private:
   friend class PreTokenizerRun;

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <pcre2.h>
-#include <time.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/thread_time.h"
 #include "base/utf8.h"
 
 namespace inferno {
@@ -33,12 +33,6 @@ std::string message_of(int error) {
   std::array<PCRE2_UCHAR, 256> buffer{};
   pcre2_get_error_message(error, buffer.data(), buffer.size());
   return reinterpret_cast<const char*>(buffer.data());
-}
-
-std::chrono::nanoseconds thread_time() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "text/tokenizer.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/utf8.h"
 
@@ -23,6 +24,10 @@ void append_token(std::string& to, std::string_view bytes, DecodeStyle& style, b
 }
 
 }  // namespace
+
+std::vector<TokenId> Tokenizer::encode_spans(std::span<const TextSpan> spans) const {
+  return *encode_within(spans, std::numeric_limits<std::size_t>::max());
+}
 
 std::vector<TokenId> Tokenizer::encode(std::string_view text) const {
   const TextSpan span{.text = text, .origin = Origin::user};
@@ -57,6 +62,18 @@ std::string Detokenizer::push(TokenId token) {
   append_token(held_, added, style_, first_token_);
   first_token_ = false;
   return utf8::take_decided(held_, style_.replacement);
+}
+
+void Detokenizer::follow(std::span<const TokenId> text) {
+  // Blanks are dropped at the beginning of a text only, and a character has few bytes, so that a few tokens
+  // with visible text leave the same behind as all of them.
+  constexpr int enough = 16;
+  std::size_t begin = text.size();
+  for (int found = 0; begin > 0 && found < enough; --begin) {
+    const TokenId token = text[begin - 1];
+    if (!tokenizer_.is_special(token) && !trimmed(tokenizer_.bytes(token)).empty()) ++found;
+  }
+  for (const TokenId token : text.subspan(begin)) push(token);
 }
 
 std::string Detokenizer::finish() {

@@ -40,7 +40,15 @@ class Tokenizer {
   // trusted spans, so that a user cannot forge one. Control tokens are the special tokens and other added
   // tokens that look like markup (<tool_call>, [INST]); added tokens that are plain text, such as runs of
   // spaces, are recognised everywhere.
-  virtual std::vector<TokenId> encode_spans(std::span<const TextSpan> spans) const = 0;
+  std::vector<TokenId> encode_spans(std::span<const TextSpan> spans) const;
+  // The same; nullopt if there are more than `max_tokens`. Takes no more time for a text that is much too
+  // long than for one that fits.
+  virtual std::optional<std::vector<TokenId>> encode_within(std::span<const TextSpan> spans,
+                                                            std::size_t max_tokens) const = 0;
+  // Bytes of text that one token may stand for; 0: any number.
+  virtual std::size_t max_token_bytes() const { return 0; }
+  // The first control token that the text spells, if any.
+  virtual std::optional<TokenId> first_control(std::string_view text) const = 0;
 
   // Encodes a user's text: control tokens are ordinary characters.
   std::vector<TokenId> encode(std::string_view text) const;
@@ -88,6 +96,9 @@ class Detokenizer {
       : tokenizer_(tokenizer), special_(special), style_(tokenizer.decode_style()) {}
   std::string push(TokenId token);
   std::string finish();
+  // As if the tokens of a text had been pushed that the next ones continue, and their text dropped.
+  void follow(std::span<const TokenId> text);
+  std::size_t held() const { return held_.size(); }  // bytes
 
  private:
   const Tokenizer& tokenizer_;

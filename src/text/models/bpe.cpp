@@ -30,11 +30,17 @@ Bpe::Bpe(Vocabulary vocabulary, MergeTable merges, BpeOptions options, std::stri
   if (!vocabulary_.find(word_start_) || options_.ignore_merges) word_start_.clear();
 }
 
-void Bpe::encode(std::vector<TokenId>& out, std::string_view piece) const {
+bool Bpe::keeps_every_byte() const {
+  const auto is_token = [](TokenId token) { return token >= 0; };
+  return (options_.byte_level && std::ranges::all_of(single_byte_, is_token)) ||
+         (has_fallback_ && std::ranges::all_of(fallback_, is_token));
+}
+
+void Bpe::encode(std::vector<TokenId>& out, std::string_view piece, std::size_t max_tokens) const {
   if (word_start_.empty()) return encode_word(out, piece);
   std::size_t begin = 0;
   std::size_t searched = 0;
-  while (true) {
+  while (out.size() <= max_tokens) {
     const std::size_t found = piece.find(word_start_, searched);
     if (found == std::string_view::npos) break;
     // A run of word starts belongs to the word after it.
@@ -44,7 +50,7 @@ void Bpe::encode(std::vector<TokenId>& out, std::string_view piece) const {
     }
     searched = found + word_start_.size();
   }
-  encode_word(out, piece.substr(begin));
+  if (out.size() <= max_tokens) encode_word(out, piece.substr(begin));
 }
 
 void Bpe::encode_word(std::vector<TokenId>& out, std::string_view word) const {

@@ -77,7 +77,9 @@ class Bpe final : public SubwordModel {
   // words short. The caller guarantees that a merge whose right part begins with `word_start` has a left part
   // that ends with it. Empty if the vocabulary has no such piece.
   Bpe(Vocabulary vocabulary, MergeTable merges, BpeOptions options, std::string word_start = {});
-  void encode(std::vector<TokenId>& out, std::string_view piece) const override;
+  using SubwordModel::encode;
+  void encode(std::vector<TokenId>& out, std::string_view piece, std::size_t max_tokens) const override;
+  bool keeps_every_byte() const override;
 
  private:
   enum class Whole : unsigned char { unknown, yes, no };

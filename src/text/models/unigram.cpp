@@ -65,7 +65,11 @@ std::vector<Unigram::Step> Unigram::best_path(std::string_view text) const {
   return best;
 }
 
-void Unigram::encode(std::vector<TokenId>& out, std::string_view piece) const {
+bool Unigram::keeps_every_byte() const {
+  return byte_fallback_ && std::ranges::all_of(fallback_, [](TokenId token) { return token >= 0; });
+}
+
+void Unigram::encode(std::vector<TokenId>& out, std::string_view piece, std::size_t /*max_tokens*/) const {
   const std::vector<Step> best = best_path(piece);
   std::vector<std::size_t> ends;
   for (std::size_t at = piece.size(); at > 0; at = best[at].from) ends.push_back(at);

@@ -24,8 +24,10 @@ class Unigram final : public SubwordModel {
 
   // The id of a piece is its index in the list. Scores must be finite, pieces at most `longest_piece` long.
   Unigram(std::span<const UnigramPiece> pieces, std::optional<TokenId> unknown, bool byte_fallback);
+  using SubwordModel::encode;
   // Error{corrupt} if a character has no piece and there is neither an unknown token nor byte fallback.
-  void encode(std::vector<TokenId>& out, std::string_view piece) const override;
+  void encode(std::vector<TokenId>& out, std::string_view piece, std::size_t max_tokens) const override;
+  bool keeps_every_byte() const override;
 
  private:
   struct Step;

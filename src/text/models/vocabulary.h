@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -86,8 +87,14 @@ class Vocabulary {
 class SubwordModel {
  public:
   virtual ~SubwordModel() = default;
-  // Appends the tokens of `piece`, which is not empty.
-  virtual void encode(std::vector<TokenId>& out, std::string_view piece) const = 0;
+  // Appends the tokens of `piece`, which is not empty. May stop once `out` has more than `max_tokens`.
+  virtual void encode(std::vector<TokenId>& out, std::string_view piece, std::size_t max_tokens) const = 0;
+  void encode(std::vector<TokenId>& out, std::string_view piece) const {
+    encode(out, piece, std::numeric_limits<std::size_t>::max());
+  }
+  // Whether each byte of a piece is in a token, and no token stands for more bytes than its text has: an
+  // unknown token may stand for any number.
+  virtual bool keeps_every_byte() const = 0;
 };
 
 }  // namespace inferno
