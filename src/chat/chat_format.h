@@ -4,7 +4,9 @@
 
 #include <chrono>
 #include <functional>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -16,10 +18,15 @@
 namespace inferno {
 
 struct Conversation;  // conversation.h
+struct ReplyShape;    // reply/shape.h
 
 struct Prompt {
-  std::vector<TokenId> tokens;
-  std::string text;  // the same prompt as text, for display
+  std::vector<TokenId> tokens;  // empty if there are more than asked for
+  std::string text;             // the same prompt as text, for display
+  bool is_too_long = false;     // more tokens than asked for
+  // For the parser of a reply with channels: the header of its first message, as far as the prompt has it;
+  // nullopt: the author, "assistant".
+  std::optional<std::string> opening = {};
 };
 
 struct ContentDelta {
@@ -45,6 +52,11 @@ class ReplyParser {
   virtual ~ReplyParser() = default;
   virtual std::vector<ReplyPart> push(TokenId token) = 0;
   virtual std::vector<ReplyPart> finish() = 0;
+
+  // Whether the bytes of the token are text of the reply; they are not for control tokens that structure it.
+  virtual bool is_text(TokenId token) const = 0;
+  // How many of the last bytes of text are held back: push() or finish() will return them or drop them.
+  virtual std::size_t held() const = 0;
 };
 
 struct ChatOptions {
@@ -62,10 +74,19 @@ class ChatFormat {
   virtual std::string name() const = 0;
   // Error{invalid_request} for a malformed conversation, Error{unsupported} with the template's message if
   // the template rejects it.
-  virtual Prompt render(const Conversation& conversation) const = 0;
+  virtual Prompt render(const Conversation& conversation, std::size_t max_tokens) const = 0;
+  Prompt render(const Conversation& conversation) const {
+    return render(conversation, std::numeric_limits<std::size_t>::max());
+  }
   virtual std::vector<TokenId> stop_tokens() const = 0;
-  // The parser for the reply to this conversation.
-  virtual std::unique_ptr<ReplyParser> parser(const Conversation& conversation) const = 0;
+  // The parser for the reply to this conversation, which was rendered to `prompt`.
+  virtual std::unique_ptr<ReplyParser> parser(const Conversation& conversation,
+                                              const Prompt& prompt) const = 0;
+  std::unique_ptr<ReplyParser> parser(const Conversation& conversation) const {
+    return parser(conversation, render(conversation));
+  }
+  // How the reply to this conversation is written, for a constraint on it.
+  virtual ReplyShape shape(const Conversation& conversation, const Prompt& prompt) const = 0;
 };
 
 }  // namespace inferno

@@ -21,6 +21,19 @@ std::string part_text(const Json& part, const std::string& where) {
        {.why = "the model reads text only", .next = "send the text without images, sound or files"});
 }
 
+void check_final_message(const Json& messages) {
+  const Json* last = messages.empty() ? nullptr : &messages.back();
+  const Json* role = last == nullptr ? nullptr : find_member(*last, "role");
+  if (role == nullptr || *role != "assistant") {
+    fail(ErrorKind::invalid_request,
+         "continue_final_message: expected a last message with the role \"assistant\"");
+  }
+  const Json* calls = find_member(*last, "tool_calls");
+  if (calls != nullptr && !calls->empty()) {
+    fail(ErrorKind::invalid_request, "continue_final_message: a message with tool calls cannot be continued");
+  }
+}
+
 }  // namespace
 
 void check_form(const Conversation& conversation) {
@@ -35,6 +48,7 @@ void check_form(const Conversation& conversation) {
   if (!conversation.variables.is_null() && !conversation.variables.is_object()) {
     expected("an object", conversation.variables, "variables");
   }
+  if (conversation.continue_final_message) check_final_message(conversation.messages);
 }
 
 bool has_tools(const Conversation& conversation) {

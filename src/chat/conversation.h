@@ -1,6 +1,7 @@
 // A conversation in the terms of OpenAI's chat API, and reading its fields with errors that name the field.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,11 +16,15 @@ struct Conversation {
   Json tools;                         // null or an array
   std::string reasoning_effort;       // empty: the model's default
   bool add_generation_prompt = true;  // end with the start of the assistant's turn
-  Json variables;                     // null or an object: further template variables (enable_thinking, …)
+  // The reply continues the last message, which must be the assistant's, without tool calls: the prompt ends
+  // inside it.
+  bool continue_final_message = false;
+  Json variables;               // null or an object: further template variables (enable_thinking, …)
+  std::uint64_t call_seed = 0;  // replies to conversations with different seeds have different ids of calls
 };
 
 // Error{invalid_request} unless messages is an array of objects, tools null or an array, and variables null
-// or an object.
+// or an object, and the last message can be continued if it is to be.
 void check_form(const Conversation& conversation);
 
 bool has_tools(const Conversation& conversation);

@@ -7,13 +7,15 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace inferno {
 namespace {
 
-constexpr std::size_t max_nesting = 256;
+constexpr std::size_t max_nesting = 256, max_request_nesting = 64;
 // For fewer keys a linear search is faster than hashing.
 constexpr std::size_t min_hashed_keys = 16;
+constexpr std::size_t max_shown = 64;  // bytes of a key in a message
 
 // Builds the document instead of the library: the library's insertion into an ordered object searches all
 // earlier keys, which is quadratic in the size of a hostile request.
@@ -22,6 +24,11 @@ class Builder {
   enum class Refusal { error, silence };
   Builder(std::string_view name, LargeIntegers large, Refusal refusal = Refusal::error)
       : name_(name), large_(large), refusal_(refusal) {}
+
+  void apply_rules_of_requests() {
+    max_nesting_ = max_request_nesting;
+    is_request_ = true;
+  }
 
   bool null() { return add(nullptr); }
   bool boolean(bool value) { return add(value); }
@@ -54,13 +61,23 @@ class Builder {
         level.places.emplace(entries[i].first, i);
       level.slot = level.places.try_emplace(name, entries.size()).first->second;
     }
-    if (level.slot == entries.size()) entries.emplace_back(std::move(name), nullptr);
+    if (level.slot < entries.size()) {
+      return !is_request_ || refuse(fmt::format("the key {} twice", quote(name, max_shown)));
+    }
+    entries.emplace_back(std::move(name), nullptr);
     return true;
   }
 
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception&) {
     if (refusal_ == Refusal::silence) return false;
     fail(ErrorKind::corrupt, fmt::format("{}: not valid JSON at byte {}", name_, position));
+  }
+
+  // False only if it is silent. The library takes a NUL byte for the end of the text.
+  bool read(std::string_view text) {
+    const std::size_t zero = text.find('\0');
+    if (!Json::sax_parse(text.begin(), text.end(), this)) return false;
+    return zero == std::string_view::npos || refuse("a NUL byte");
   }
 
   Json take() { return std::move(root_); }
@@ -81,13 +98,15 @@ class Builder {
   }
 
   bool too_large(double value) {
-    return large_ == LargeIntegers::round ? add(value) : refuse("an integer beyond 64 bits");
+    // A field of a request has a range of its own, and its reader can name the field.
+    const bool is_field = is_request_ && levels_.size() == 1;
+    return large_ == LargeIntegers::round || is_field ? add(value) : refuse("an integer beyond 64 bits");
   }
 
   bool open(Json container) {
-    if (levels_.size() >= max_nesting) {
+    if (levels_.size() >= max_nesting_) {
       if (refusal_ == Refusal::silence) return false;
-      fail(ErrorKind::corrupt, fmt::format("{}: nested deeper than {} levels", name_, max_nesting));
+      fail(ErrorKind::corrupt, fmt::format("{}: nested deeper than {} levels", name_, max_nesting_));
     }
     levels_.emplace_back().value = std::move(container);
     return true;
@@ -116,6 +135,8 @@ class Builder {
   std::string_view name_;
   LargeIntegers large_;
   Refusal refusal_;
+  std::size_t max_nesting_ = max_nesting;
+  bool is_request_ = false;
   Json root_;
   std::vector<Level> levels_;
 };
@@ -124,13 +145,20 @@ class Builder {
 
 Json parse_json(std::string_view text, std::string_view name, LargeIntegers large) {
   Builder builder(name, large);
-  Json::sax_parse(text.begin(), text.end(), &builder);
+  builder.read(text);
   return builder.take();
 }
 
-std::optional<Json> parse_json_if_valid(std::string_view text) {
-  Builder builder("", LargeIntegers::refuse, Builder::Refusal::silence);
-  if (!Json::sax_parse(text.begin(), text.end(), &builder)) return std::nullopt;
+Json parse_request_json(std::string_view text, std::string_view name) {
+  Builder builder(name, LargeIntegers::refuse);
+  builder.apply_rules_of_requests();
+  builder.read(text);
+  return builder.take();
+}
+
+std::optional<Json> parse_json_if_valid(std::string_view text, LargeIntegers large) {
+  Builder builder("", large, Builder::Refusal::silence);
+  if (!builder.read(text)) return std::nullopt;
   return builder.take();
 }
 

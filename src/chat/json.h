@@ -20,7 +20,12 @@ enum class LargeIntegers { refuse, round };
 // repeated key counts. Takes linear time.
 Json parse_json(std::string_view text, std::string_view name, LargeIntegers large = LargeIntegers::refuse);
 
+// A request that came over a network: also Error{corrupt} for a repeated key, of which a proxy may have read
+// the other value, and for nesting deeper than 64 levels. Its own fields may be beyond 64 bits and are
+// rounded: their reader checks the range and names the field.
+Json parse_request_json(std::string_view text, std::string_view name);
+
 // nullopt if parse_json would fail. For text that a model wrote, which often is not JSON.
-std::optional<Json> parse_json_if_valid(std::string_view text);
+std::optional<Json> parse_json_if_valid(std::string_view text, LargeIntegers large = LargeIntegers::refuse);
 
 }  // namespace inferno

@@ -1,5 +1,6 @@
 #include "chat/json.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -75,4 +76,25 @@ TEST(Json, RefusesDeepNesting) {
 }
 
 }  // namespace
+TEST(Json, RefusesWhatFollowsANulByte) {
+  using namespace std::string_literals;
+  EXPECT_THROW(parse_json("{}\0x"s, "request"), Error);
+  EXPECT_THROW(parse_json("\0{}"s, "request"), Error);
+  EXPECT_EQ(parse_json_if_valid("{}\0"s), std::nullopt);
+}
+
+TEST(Json, OfARequestHasNoKeyTwiceAndIsNotNestedDeeply) {
+  const auto nested = [](std::size_t levels) { return std::string(levels, '[') + std::string(levels, ']'); };
+  EXPECT_EQ(parse_request_json(R"({"a": 1, "b": {"a": 2}})", "request"),
+            parse_json(R"({"a": 1, "b": {"a": 2}})", "request"));
+  EXPECT_THROW(parse_request_json(R"({"a": 1, "a": 1})", "request"), Error);
+  EXPECT_TRUE(parse_request_json(R"({"a": 9223372036854775808})", "request").at("a").is_number_float());
+  EXPECT_THROW(parse_request_json(R"({"a": [9223372036854775808]})", "request"), Error);
+  std::string many = "{";
+  for (int i = 0; i < 40; ++i) many += fmt::format("\"{}\": 1, ", i);
+  EXPECT_THROW(parse_request_json(many + "\"7\": 1}", "request"), Error);
+  EXPECT_NO_THROW(parse_request_json(nested(64), "request"));
+  EXPECT_THROW(parse_request_json(nested(65), "request"), Error);
+}
+
 }  // namespace inferno

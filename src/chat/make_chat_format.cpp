@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+#include "chat/conversation.h"
 #include "chat/default_templates.h"
 #include "chat/harmony/format.h"
 #include "chat/template_format.h"
@@ -41,6 +43,23 @@ std::unique_ptr<ChatFormat> make_chat_format(const Tokenizer& tokenizer, const M
   const TemplateSource source{fmt::format("default template of {}", found->family),
                               std::string(found->source), templates.model_texts};
   return make_template_format(tokenizer, source, nullptr, options);
+}
+
+bool shows_tools(const ChatFormat& format) {
+  Conversation conversation;
+  conversation.messages = Json::array({{{"role", "user"}, {"content", "?"}}});
+  try {
+    const std::string without = format.render(conversation).text;
+    conversation.tools =
+        Json::array({{{"type", "function"},
+                      {"function",
+                       {{"name", "probe"},
+                        {"description", "A tool"},
+                        {"parameters", {{"type", "object"}, {"properties", Json::object()}}}}}}});
+    return format.render(conversation).text != without;
+  } catch (const Error&) {
+    return true;  // then a conversation with tools gets the template's own error
+  }
 }
 
 }  // namespace inferno

@@ -28,4 +28,7 @@ bool is_o200k_harmony(const Tokenizer& tokenizer);
 std::unique_ptr<ChatFormat> make_chat_format(const Tokenizer& tokenizer, const ModelTemplates& templates,
                                              const ChatOptions& options = {});
 
+// Whether a prompt shows the tools that a conversation offers.
+bool shows_tools(const ChatFormat& format);
+
 }  // namespace inferno

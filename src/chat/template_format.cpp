@@ -7,9 +7,12 @@
 #include <optional>
 #include <vector>
 
+#include "base/error.h"
 #include "chat/conversation.h"
 #include "chat/harmony/parser.h"
+#include "chat/harmony/rules.h"
 #include "chat/jinja/template.h"
+#include "chat/reply/shape.h"
 #include "chat/reply/text_reply.h"
 
 namespace inferno {
@@ -114,7 +117,10 @@ std::optional<std::string> opening_of(const jinja::Rendered& rendered) {
     const bool typed =
         std::any_of(rendered.user_spans.begin(), rendered.user_spans.end(),
                     [&](jinja::Span span) { return span.begin < at + start.size() && at < span.end; });
-    if (!typed) return rendered.text.substr(at + start.size());
+    if (typed) continue;
+    std::string opening = rendered.text.substr(at + start.size());
+    // The parser expects this author anyway, and does not mistake its name for the beginning of the reply.
+    return opening == "assistant" ? std::nullopt : std::optional(std::move(opening));
   }
   return std::nullopt;
 }
@@ -129,13 +135,19 @@ class TemplateFormat : public ChatFormat {
 
   std::string name() const override { return usual_.source.name; }
 
-  Prompt render(const Conversation& conversation) const override {
-    jinja::Rendered rendered = rendered_by(variant_for(conversation), conversation);
-    Prompt prompt;
-    prompt.tokens = options_.allow_control_tokens_in_user_text ? tokenizer_.encode_prompt(rendered.text)
-                                                               : tokenizer_.encode_spans(spans_of(rendered));
-    prompt.text = std::move(rendered.text);
-    return prompt;
+  using ChatFormat::render;
+  Prompt render(const Conversation& conversation, std::size_t max_tokens) const override {
+    const Variant& chosen = variant_for(conversation);
+    jinja::Rendered rendered = conversation.continue_final_message
+                                   ? rendered_inside_last(chosen, conversation)
+                                   : rendered_by(chosen, conversation);
+    auto opening = chosen.has_channels ? opening_of(rendered) : std::nullopt;
+    if (options_.allow_control_tokens_in_user_text) rendered.user_spans.clear();
+    auto tokens = tokenizer_.encode_within(spans_of(rendered), max_tokens);
+    return {.tokens = tokens ? *std::move(tokens) : std::vector<TokenId>{},
+            .text = std::move(rendered.text),
+            .is_too_long = !tokens,
+            .opening = std::move(opening)};
   }
 
   std::vector<TokenId> stop_tokens() const override {
@@ -148,20 +160,36 @@ class TemplateFormat : public ChatFormat {
     return stops;
   }
 
-  std::unique_ptr<ReplyParser> parser(const Conversation& conversation) const override {
+  using ChatFormat::parser;
+  std::unique_ptr<ReplyParser> parser(const Conversation& conversation, const Prompt& prompt) const override {
     const Variant& chosen = variant_for(conversation);
     if (chosen.has_channels) {
       harmony::ParserSetup setup{.conversation = &conversation, .opening = {}};
-      if (const auto opening = opening_of(rendered_by(chosen, conversation))) {
-        setup.opening = tokenizer_.encode_prompt(*opening);
-      }
+      if (prompt.opening) setup.opening = tokenizer_.encode_prompt(*prompt.opening);
       return harmony::make_parser(tokenizer_, setup);
     }
     return make_text_parser(tokenizer_, {.stop_tokens = stop_tokens(),
                                          .tags = chosen.tags,
-                                         .begins_inside = opens_reasoning(chosen, conversation),
+                                         .begins = begins(chosen, conversation, prompt),
                                          .syntax = chosen.syntax,
                                          .conversation = &conversation});
+  }
+
+  ReplyShape shape(const Conversation& conversation, const Prompt& prompt) const override {
+    const Variant& chosen = variant_for(conversation);
+    if (chosen.has_channels) {
+      ReplyShape shape{.kind = ReplyShape::Kind::channels};
+      if (prompt.opening) shape.begun = harmony::begun_message(*prompt.opening, "");
+      return shape;
+    }
+    ReplyShape shape{.kind = ReplyShape::Kind::text,
+                     .tags = chosen.tags,
+                     .begins = begins(chosen, conversation, prompt),
+                     .syntax = chosen.syntax};
+    if (conversation.continue_final_message && shape.begins == ReplyBegins::in_content) {
+      shape.begun = {{.is_control = false, .text = continued_content(chosen, conversation)}};
+    }
+    return shape;
   }
 
  private:
@@ -176,12 +204,58 @@ class TemplateFormat : public ChatFormat {
     return chosen.parsed.render(template_variables(conversation, chosen.source.source), options);
   }
 
-  // Whether the prompt ends with the opening tag. Only templates that mention it are rendered for this.
-  bool opens_reasoning(const Variant& chosen, const Conversation& conversation) const {
+  // The prompt up to the end of the last message's content, as Hugging Face's apply_chat_template finds it:
+  // by a tag at its end. Its blank tells whether the template trims the content.
+  jinja::Rendered rendered_inside_last(const Variant& chosen, const Conversation& conversation) const {
+    constexpr std::string_view tag = "CONTINUE_FINAL_MESSAGE_TAG ";
+    check_form(conversation);
+    Conversation tagged = conversation;
+    tagged.add_generation_prompt = false;
+    const std::string where = fmt::format("messages[{}]", tagged.messages.size() - 1);
+    tagged.messages.back()["content"] = text_of(tagged.messages.back(), where, "\n") + std::string(tag);
+    jinja::Rendered rendered = rendered_by(chosen, tagged);
+    const std::size_t at = rendered.text.rfind(tag.substr(0, tag.size() - 1));
+    if (at == std::string::npos) {
+      fail(ErrorKind::unsupported,
+           "continue_final_message: the chat template does not show the content of the last message");
+    }
+    const bool trims = std::string_view(rendered.text).substr(at, tag.size()) != tag;
+    rendered.text.resize(at);
+    if (trims) rendered.text.erase(rendered.text.find_last_not_of(" \n\r\t") + 1);
+    std::erase_if(rendered.user_spans, [&](jinja::Span span) { return span.begin >= rendered.text.size(); });
+    for (jinja::Span& span : rendered.user_spans) span.end = std::min(span.end, rendered.text.size());
+    return rendered;
+  }
+
+  static bool opens_reasoning(const Variant& chosen, const Prompt& prompt) {
+    // A user may write the tag, too, but not at the end of a prompt whose template never does.
     if (chosen.tags.open.empty() || !mentions(chosen.source.source, chosen.tags.open)) return false;
-    std::string text = rendered_by(chosen, conversation).text;
-    text.erase(text.find_last_not_of(" \n\r\t") + 1);
+    std::string_view text = prompt.text;
+    text = text.substr(0, text.find_last_not_of(" \n\r\t") + 1);
     return text.ends_with(chosen.tags.open);
+  }
+
+  static ReplyBegins begins(const Variant& chosen, const Conversation& conversation, const Prompt& prompt) {
+    if (conversation.continue_final_message) return begins_inside_last(chosen, conversation);
+    return opens_reasoning(chosen, prompt) ? ReplyBegins::inside_reasoning : ReplyBegins::anywhere;
+  }
+
+  // The text of the last message without its reasoning.
+  static std::string continued_content(const Variant& chosen, const Conversation& conversation) {
+    std::string text = text_of(conversation.messages.back(), "messages", "\n");
+    const std::size_t close = chosen.tags.open.empty() ? std::string::npos : text.rfind(chosen.tags.close);
+    if (close != std::string::npos) text.erase(0, close + chosen.tags.close.size());
+    return text;
+  }
+
+  // Where a reply that continues the last message begins: inside its reasoning if that is not closed.
+  static ReplyBegins begins_inside_last(const Variant& chosen, const Conversation& conversation) {
+    if (chosen.tags.open.empty()) return ReplyBegins::in_content;
+    const std::string text = text_of(conversation.messages.back(), "messages", "\n");
+    const std::size_t open = text.rfind(chosen.tags.open);
+    const bool is_inside =
+        open != std::string::npos && text.find(chosen.tags.close, open) == std::string::npos;
+    return is_inside ? ReplyBegins::inside_reasoning : ReplyBegins::in_content;
   }
 
   const Tokenizer& tokenizer_;

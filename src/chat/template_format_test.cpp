@@ -115,6 +115,7 @@ TEST(TemplateFormat, ParsesChannelsIfTheVocabularyHasHarmonysTokens) {
           "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant to=functions.f<|channel|>commentary "
           "json<|message|>{}<|call|>"),
       (Reply{"", "Hm.", {{"f", "{}"}}, {}}));
+  EXPECT_EQ(reply_in(*format, *tokenizer, saying(hello), "Hello you.").content, "Hello you.");
   const auto opened = format_of(*tokenizer, source + "<|channel|>final<|message|>");
   EXPECT_EQ(reply_in(*opened, *tokenizer, saying(R"([{"role": "user", "content": "<|start|>"}])"),
                      "Hello.<|return|>"),
@@ -136,6 +137,60 @@ TEST(TemplateFormat, UsesTheToolTemplateForConversationsWithTools) {
                                                     .model_texts = {}});
   EXPECT_EQ(format->render(saying(hello)).text, "plain");
   EXPECT_EQ(format->render(saying(hello, function_f)).text, "tools");
+}
+
+Conversation continuing(const std::string& content) {
+  Conversation conversation = saying(hello);
+  conversation.messages.push_back({{"role", "assistant"}, {"content", content}});
+  conversation.continue_final_message = true;
+  return conversation;
+}
+
+TEST(TemplateFormat, EndsThePromptInsideAMessageThatIsContinued) {
+  const auto tokenizer = vocabulary_with({"<|im_start|>", "<|im_end|>"});
+  const auto text = [&](const std::string& source, const std::string& content) {
+    const std::string whole = format_of(*tokenizer, source)->render(continuing(content)).text;
+    return whole.substr(whole.rfind("<|im_start|>"));
+  };
+  EXPECT_EQ(text(chatml, "I say"), "<|im_start|>assistant\nI say");
+  EXPECT_EQ(text(chatml, "I say "), "<|im_start|>assistant\nI say ");
+  EXPECT_EQ(text(chatml, ""), "<|im_start|>assistant\n");
+  std::string trimming = chatml;
+  trimming.replace(trimming.find("m.content"), 9, "m.content | trim");
+  EXPECT_EQ(text(trimming, "I say "), "<|im_start|>assistant\nI say");
+  const auto refusal = [&](Conversation conversation, const std::string& source) {
+    return caught_error([&] { format_of(*tokenizer, source)->render(conversation); }).kind();
+  };
+  Conversation conversation = continuing("I say");
+  EXPECT_EQ(refusal(conversation, "{{ messages[0].content }}"), ErrorKind::unsupported);
+  conversation.messages.back()["tool_calls"] = parse_json(function_f, "calls");
+  EXPECT_EQ(refusal(conversation, chatml), ErrorKind::invalid_request);
+  conversation.messages.erase(1);
+  EXPECT_EQ(refusal(conversation, chatml), ErrorKind::invalid_request);
+}
+
+TEST(TemplateFormat, ParsesAReplyThatContinuesAMessage) {
+  const auto tokenizer = vocabulary_with({"<|im_start|>", "<|im_end|>"});
+  const auto format = format_of(*tokenizer, chatml + "{# <think> </think> #}");
+  EXPECT_EQ(reply_in(*format, *tokenizer, continuing("I say"), "<think> is a tag"),
+            (Reply{"<think> is a tag", "", {}, {}}));
+  EXPECT_EQ(reply_in(*format, *tokenizer, continuing("<think>Hm"), "mm.</think>Yes."),
+            (Reply{"Yes.", "mm.", {}, {}}));
+}
+
+TEST(ChatFormat, KnowsWhetherItsPromptsShowTools) {
+  const auto tokenizer = vocabulary_with({"<|im_start|>", "<|im_end|>"});
+  EXPECT_FALSE(shows_tools(*format_of(*tokenizer, chatml)));
+  EXPECT_TRUE(shows_tools(*format_of(*tokenizer, "{{ tools | tojson }}" + chatml)));
+}
+
+TEST(ChatFormat, TellsThatAPromptIsTooLong) {
+  const auto tokenizer = vocabulary_with({"<|im_start|>", "<|im_end|>"});
+  const auto format = format_of(*tokenizer, chatml);
+  const std::size_t tokens = format->render(saying(hello)).tokens.size();
+  EXPECT_EQ(format->render(saying(hello), tokens).tokens.size(), tokens);
+  EXPECT_FALSE(format->render(saying(hello), tokens).is_too_long);
+  EXPECT_TRUE(format->render(saying(hello), tokens - 1).is_too_long);
 }
 
 TEST(ChatFormat, ChoosesTheDefaultOfAFamilyOrNone) {

@@ -32,6 +32,16 @@ class TemplateCommand(unittest.TestCase):
         command = [PROGRAM, "template", str(model), "--messages", messages, *options]
         return subprocess.run(command, capture_output=True, check=False)
 
+    def test_messages_come_from_standard_input_and_as_an_array(self):
+        model = self.write("x.jinja", "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}")
+        for conversation in (HELLO, HELLO["messages"]):
+            done = subprocess.run([PROGRAM, "template", model, "--messages", "-"], input=json.dumps(conversation).encode(), capture_output=True, check=False)
+            self.assertEqual((done.returncode, done.stdout), (0, b"user: Hi <|im_end|>\n"), done.stderr)
+            self.expect_text("user: Hi <|im_end|>\n", model, conversation)
+        done = subprocess.run([PROGRAM, "template", model, "--messages", "-"], input=b'"text"', capture_output=True, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"expected an array of messages", done.stderr)
+
     def expect_text(self, expected, model, conversation=HELLO, *options):
         done = self.run_template(model, conversation, *options)
         self.assertEqual(done.returncode, 0, done.stderr.decode())
@@ -75,7 +85,7 @@ class TemplateCommand(unittest.TestCase):
     def test_names_what_is_wrong_with_the_messages(self):
         model = self.write("t.jinja", "x")
         self.expect_refusal(2, "messages", model, {"tools": []})
-        self.expect_refusal(2, "messages", model, [])
+        self.expect_refusal(2, "messages", model, 3)
         self.expect_refusal(2, "messages", model, {"messages": "hi"})
         self.expect_refusal(4, "messages.json", model, "{not json")
         self.expect_refusal(3, "nowhere", self.folder / "nowhere.jinja")

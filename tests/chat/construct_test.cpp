@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "chat/json.h"
 #include "reference.h"
+#include "support/source_dir.h"
 
 namespace inferno {
 namespace {

@@ -52,7 +52,7 @@ void expect_refused(const hostile::Seed& seed, const Budgets& budgets, std::stri
 // Budgets for time and steps that are never exceeded, so that another budget ends the rendering.
 Budgets unhurried() {
   Budgets budgets;
-  budgets.wall = std::chrono::seconds(60);
+  budgets.cpu_time = std::chrono::seconds(60);
   budgets.steps = 1'000'000'000;
   return budgets;
 }
@@ -91,7 +91,7 @@ TEST(HostileTemplates, BeyondTheMemoryBudgetAreRefused) {
 TEST(HostileTemplates, BeyondTheWallBudgetAreRefused) {
   Budgets budgets;
   budgets.steps = INT64_MAX / 2;
-  budgets.wall = std::chrono::milliseconds(50);
+  budgets.cpu_time = std::chrono::milliseconds(50);
   for (const auto& seed : hostile::many_steps()) expect_refused(seed, budgets, "50 ms");
 }
 
@@ -120,7 +120,7 @@ TEST(HostileTemplates, WithEveryBudgetAtItsDefaultEndSoonAndSmall) {
 
 TEST(HostileTemplates, AreToldFromHarmlessOnes) {
   jinja::RenderOptions options;
-  options.budgets.wall = std::chrono::seconds(60);
+  options.budgets.cpu_time = std::chrono::seconds(60);
   for (const auto& [source, expected] : hostile::harmless_templates()) {
     SCOPED_TRACE(source.substr(0, 200));
     try {
@@ -140,7 +140,7 @@ TEST(HostileTemplates, BuildingATextPieceByPieceIsLinear) {
       "{{ ns.t|length }}",
       "test");
   jinja::RenderOptions options;
-  options.budgets.wall = std::chrono::seconds(60);
+  options.budgets.cpu_time = std::chrono::seconds(60);
   EXPECT_EQ(chat_template.render(Json::object(), options).text, "800000");
 }
 

@@ -8,7 +8,9 @@
 #include "base/error.h"
 #include "chat/conversation.h"
 #include "chat/harmony/parser.h"
+#include "chat/harmony/rules.h"
 #include "chat/harmony/tools.h"
+#include "chat/reply/shape.h"
 
 namespace inferno::harmony {
 namespace {
@@ -279,6 +281,13 @@ void render_header(Script& script, const Message& message) {
   script.control("<|message|>");
 }
 
+// Without its <|start|>.
+std::string header_text(const Message& message) {
+  Script script;
+  render_header(script, message);
+  return script.whole().substr(std::string_view("<|start|>").size());
+}
+
 bool is_assistant(const Message& message) {
   return message.author == "assistant" || message.author.starts_with("assistant:");
 }
@@ -290,18 +299,35 @@ class HarmonyFormat : public ChatFormat {
 
   std::string name() const override { return "harmony"; }
 
-  Prompt render(const Conversation& conversation) const override {
-    const Script script = harmony::render(from_conversation(conversation, options_.clock()));
-    Prompt prompt{.tokens = {}, .text = script.whole()};
-    prompt.tokens = options_.allow_control_tokens_in_user_text ? tokenizer_.encode_prompt(prompt.text)
-                                                               : tokenizer_.encode_spans(script.spans());
+  using ChatFormat::render;
+  Prompt render(const Conversation& conversation, std::size_t max_tokens) const override {
+    const Rendering rendering = from_conversation(conversation, options_.clock());
+    const Script script = harmony::render(rendering);
+    const std::vector<TextSpan> whole = {{script.whole(), Origin::trusted}};
+    auto tokens = tokenizer_.encode_within(
+        options_.allow_control_tokens_in_user_text ? whole : script.spans(), max_tokens);
+    Prompt prompt{.tokens = tokens ? *std::move(tokens) : std::vector<TokenId>{},
+                  .text = script.whole(),
+                  .is_too_long = !tokens};
+    if (rendering.continues_reply) prompt.opening = header_text(rendering.messages.back());
     return prompt;
   }
 
   std::vector<TokenId> stop_tokens() const override { return harmony::stop_tokens(tokenizer_); }
 
-  std::unique_ptr<ReplyParser> parser(const Conversation& conversation) const override {
-    return make_parser(tokenizer_, {.conversation = &conversation, .opening = {}});
+  using ChatFormat::parser;
+  std::unique_ptr<ReplyParser> parser(const Conversation& conversation, const Prompt& prompt) const override {
+    ParserSetup setup{.conversation = &conversation, .opening = {}};
+    if (prompt.opening) setup.opening = tokenizer_.encode_prompt(*prompt.opening);
+    return make_parser(tokenizer_, setup);
+  }
+
+  ReplyShape shape(const Conversation& conversation, const Prompt& prompt) const override {
+    ReplyShape shape{.kind = ReplyShape::Kind::channels};
+    if (!prompt.opening) return shape;
+    const Rendering rendering = from_conversation(conversation, options_.clock());
+    shape.begun = begun_message(*prompt.opening, rendering.messages.back().text);
+    return shape;
   }
 
  private:
@@ -316,7 +342,8 @@ Rendering from_conversation(const Conversation& conversation, std::chrono::local
   return {.system = system_of(conversation, now),
           .messages = Converter(conversation).convert(),
           .drop_earlier_analysis = flag(conversation.variables, "auto_drop_analysis", true),
-          .opens_reply = conversation.add_generation_prompt};
+          .opens_reply = conversation.add_generation_prompt && !conversation.continue_final_message,
+          .continues_reply = conversation.continue_final_message};
 }
 
 void Script::control(std::string_view token) {
@@ -380,12 +407,22 @@ Script render(const Rendering& rendering) {
     script.text(system_text(*rendering.system));
     script.control("<|end|>");
   }
-  const auto messages =
-      rendering.drop_earlier_analysis ? without_earlier_analysis(rendering.messages) : rendering.messages;
+  std::vector<Message> messages = rendering.messages;
+  // The reasoning of an answer that is to be continued is not obsolete.
+  std::optional<Message> unfinished;
+  if (rendering.continues_reply && !messages.empty()) {
+    unfinished = std::move(messages.back());
+    messages.pop_back();
+  }
+  if (rendering.drop_earlier_analysis) messages = without_earlier_analysis(std::move(messages));
   for (const Message& message : messages) {
     render_header(script, message);
     script.text(message.text);
     script.control(is_assistant(message) && !message.recipient.empty() ? "<|call|>" : "<|end|>");
+  }
+  if (unfinished) {
+    render_header(script, *unfinished);
+    script.text(unfinished->text);
   }
   if (rendering.opens_reply) {
     script.control("<|start|>");

@@ -33,7 +33,8 @@ struct Rendering {
   std::optional<System> system = System{};
   std::vector<Message> messages;
   bool drop_earlier_analysis = true;
-  bool opens_reply = true;  // end with <|start|>assistant
+  bool opens_reply = true;       // end with <|start|>assistant
+  bool continues_reply = false;  // end inside the last message
 };
 
 // A rendered text in which only the control tokens written by the renderer are trusted.

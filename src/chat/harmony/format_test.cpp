@@ -6,6 +6,7 @@
 #include "chat/harmony/tools.h"
 #include "chat/vocabulary_scene.h"
 #include "support/caught_error.h"
+#include "support/replies.h"
 
 namespace inferno::harmony {
 namespace {
@@ -112,6 +113,24 @@ TEST(Harmony, DropsAnalysisBeforeTheLastFinalMessage) {
             "<|start|>user<|message|>2<|end|><|start|>assistant<|channel|>analysis<|message|>new<|end|>"
             "<|start|>assistant to=functions.f<|channel|>commentary json<|message|>{}<|call|>");
   EXPECT_EQ(rendered("[" + second + ", " + first + "]").find("analysis"), std::string::npos);
+}
+
+TEST(Harmony, EndsInsideAMessageThatIsContinued) {
+  const auto tokenizer = harmony_vocabulary();
+  const auto format = make_format(*tokenizer, {});
+  Conversation conversation;
+  conversation.messages = parse_json(
+      R"([{"role": "user", "content": "Hi"}, {"role": "assistant", "reasoning": "Hm.", "content": "I say"}])",
+      "messages");
+  conversation.variables = {{"system_message", false}};
+  conversation.continue_final_message = true;
+  const Prompt prompt = format->render(conversation);
+  EXPECT_EQ(prompt.text,
+            "<|start|>user<|message|>Hi<|end|><|start|>assistant<|channel|>analysis<|message|>Hm.<|end|>"
+            "<|start|>assistant<|channel|>final<|message|>I say");
+  EXPECT_EQ(
+      testing::parse(*format->parser(conversation, prompt), tokenizer->encode_prompt(" yes.<|return|>")),
+      (testing::Reply{" yes.", "", {}, {}}));
 }
 
 TEST(Harmony, AcceptsMessagesWithHarmonyHeaders) {

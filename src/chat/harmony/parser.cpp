@@ -48,6 +48,7 @@ class Header {
   bool channel();
   void constrain() { constrained_ = true; }
 
+  std::size_t size() const { return before_.size() + after_.size() + type_.size(); }  // in bytes
   bool is_empty() const { return before_.empty() && after_.empty() && type_.empty() && !has_channel_; }
   // False as soon as no valid header begins like this: then the bytes are text. Checked after every byte, so
   // that the result does not depend on how the text was cut into tokens.
@@ -262,6 +263,17 @@ class HarmonyParser : public ReplyParser {
     return parts_.take();
   }
 
+  bool is_text(TokenId token) const override {
+    if (token < 0 || token >= tokenizer_.size() || tokenizer_.is_special(token)) return false;
+    for (const auto& control :
+         {tokens_.start, tokens_.channel, tokens_.message, tokens_.constrain, tokens_.end}) {
+      if (token == control) return false;
+    }
+    return std::find(stops_.begin(), stops_.end(), token) == stops_.end();
+  }
+
+  std::size_t held() const override { return in_body_ ? held_.size() : header_.size(); }
+
  private:
   IsOffered is_offered() const {
     return [this](std::string_view name) { return functions_.contains(name); };
@@ -280,6 +292,9 @@ class HarmonyParser : public ReplyParser {
       take_constrain();
     } else if (token == tokens_.end || std::find(stops_.begin(), stops_.end(), token) != stops_.end()) {
       end_message();
+    } else if (tokenizer_.is_special(token)) {
+      parts_.warning(
+          fmt::format("the model wrote the control token {} in its reply", tokenizer_.bytes(token)));
     } else {
       take_text(tokenizer_.bytes(token));
     }

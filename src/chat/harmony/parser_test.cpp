@@ -44,6 +44,14 @@ TEST(HarmonyParser, SendsAnalysisToReasoningAndFinalToContent) {
             (Reply{"2 + 2 = 4.", "Easy.", {}, {}}));
 }
 
+TEST(HarmonyParser, LeavesOtherControlTokensOutOfTheText) {
+  const auto tokenizer = vocabulary_with({"<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|other|>"});
+  const Reply reply =
+      testing::parse(*make_parser(*tokenizer, {.conversation = nullptr, .opening = {}}),
+                     tokenizer->encode_prompt("<|channel|>final<|message|>a<|other|>b<|end|>"));
+  EXPECT_EQ(reply, (Reply{"ab", "", {}, {"the model wrote the control token <|other|> in its reply"}}));
+}
+
 TEST(HarmonyParser, MakesCommentaryWithARecipientAToolCall) {
   const Reply expected{"", "", {{"get_weather", R"({"a": 1})"}}, {}};
   for (const char* header :

@@ -1,4 +1,4 @@
-// How the interpreter evaluates expressions and calls macros, functions and methods.
+// How the interpreter evaluates expressions and calls macros, functions, methods and recursive loops.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -284,6 +284,19 @@ void Interpreter::bind_special(const ast::Macro& macro, Arguments left, const Sc
     refuse(meter_,
            fmt::format("macro '{}' takes not more than {} argument(s)", macro.name, macro.parameters.size()));
   }
+}
+
+Value Interpreter::call_loop(const LoopState& loop, const Arguments& arguments) {
+  if (!loop.statement->recursive) {
+    refuse(meter_, "The loop must have the 'recursive' marker to be called recursively.");
+  }
+  if (loop.finished) refuse(meter_, "a loop cannot be called after its end");
+  const Parameters given(meter_, "loop", arguments, {"iterable"}, 1);
+  meter_.check_depth(++macro_depth_, "recursive loops");
+  Text out;
+  run_loop(*loop.statement, *given[0], loop.depth0 + 1, loop.outer, out);
+  --macro_depth_;
+  return out;
 }
 
 Value Interpreter::make_namespace(std::vector<std::pair<std::string, Value>> attributes) {

@@ -4,8 +4,6 @@
 
 #include <utility>
 
-#include "chat/jinja/builtins/builtins.h"
-
 namespace inferno::jinja {
 namespace {
 
@@ -318,19 +316,6 @@ Text Interpreter::print(const Value& value) {
   if (loop == nullptr) return to_text(meter_, value);
   const std::int64_t length = loop_length(*loop);
   return Text(meter_, fmt::format("<LoopContext {}/{}>", loop->index0 + 1, length), Origin::trusted);
-}
-
-Value Interpreter::call_loop(const LoopState& loop, const Arguments& arguments) {
-  if (!loop.statement->recursive) {
-    refuse(meter_, "The loop must have the 'recursive' marker to be called recursively.");
-  }
-  if (loop.finished) refuse(meter_, "a loop cannot be called after its end");
-  const Parameters given(meter_, "loop", arguments, {"iterable"}, 1);
-  meter_.check_depth(++macro_depth_, "recursive loops");
-  Text out;
-  run_loop(*loop.statement, *given[0], loop.depth0 + 1, loop.outer, out);
-  --macro_depth_;
-  return out;
 }
 
 }  // namespace inferno::jinja

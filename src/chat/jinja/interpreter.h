@@ -90,12 +90,12 @@ class Interpreter {
   std::optional<Value> next_item(LoopState& loop);
   const Value* peek(LoopState& loop);
   std::int64_t loop_length(LoopState& loop);
-  Value call_loop(const LoopState& loop, const Arguments& arguments);
 
   // str() of anything, `loop` included.
   Text print(const Value& value);
 
   // Calls (expressions.cpp)
+  Value call_loop(const LoopState& loop, const Arguments& arguments);
   Value call_macro(const MacroValue& macro, const Arguments& arguments);
   void bind_parameters(const ast::Macro& macro, const Arguments& arguments, const ScopePtr& scope);
   void bind_special(const ast::Macro& macro, Arguments left, const ScopePtr& scope);

@@ -1,5 +1,6 @@
 #include "chat/reply/parts.h"
 
+#include "base/counter_random.h"
 #include "chat/conversation.h"
 
 namespace inferno {
@@ -17,15 +18,6 @@ void add_text(std::vector<ReplyPart>& parts, std::string_view text) {
     }
   }
   parts.push_back(Delta{std::string(text)});
-}
-
-// FNV-1a: the same on every machine, unlike std::hash.
-std::uint64_t mix(std::uint64_t hash, std::string_view text) {
-  for (const char byte : text) {
-    hash ^= static_cast<unsigned char>(byte);
-    hash *= 1'099'511'628'211ULL;
-  }
-  return hash;
 }
 
 }  // namespace
@@ -59,15 +51,13 @@ void ReplyParts::warning(std::string text) {
   if (++warnings_ <= max_warnings) parts_.push_back(ReplyWarning{std::move(text)});
 }
 
-CallIds::CallIds(const Conversation& conversation)
-    : seed_(mix(14'695'981'039'346'656'037ULL,
-                conversation.messages.dump(-1, ' ', false, Json::error_handler_t::replace))) {}
+CallIds::CallIds(const Conversation& conversation) : seed_(conversation.call_seed) {}
 
 std::string CallIds::make(int index, bool bare) const {
   static constexpr std::string_view letters =
       "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-  std::uint64_t number = mix(seed_, std::to_string(index));
-  number ^= number >> 29;
+  const RandomWords random = philox(seed_, static_cast<std::uint64_t>(index));
+  std::uint64_t number = std::uint64_t{random.words[0]} << 32 | random.words[1];
   std::string id;
   for (int i = 0; i < 9; ++i) {
     id += letters[static_cast<std::size_t>(number % letters.size())];

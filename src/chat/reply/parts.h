@@ -30,8 +30,8 @@ class ReplyParts {
   int warnings_ = 0;
 };
 
-// The ids are derived from the conversation: the same reply parsed twice gets the same ids, and different
-// turns get different ids because the conversation has grown.
+// The ids are derived from Conversation::call_seed: a reply that is parsed twice with the same seed gets the
+// same ids.
 class CallIds {
  public:
   CallIds() = default;

@@ -17,7 +17,7 @@ class TextReplyParser : public ReplyParser {
       : tokenizer_(tokenizer),
         setup_(std::move(setup)),
         detokenizer_(tokenizer),
-        splitter_(setup_.tags, setup_.begins_inside) {
+        splitter_(setup_.tags, setup_.begins) {
     if (setup_.conversation != nullptr && has_tools(*setup_.conversation)) {
       calls_.emplace(setup_.syntax, *setup_.conversation);
     }
@@ -40,9 +40,9 @@ class TextReplyParser : public ReplyParser {
     return parts_.take();
   }
 
- private:
   // Control tokens are not text, except those that mark reasoning and tool calls.
-  bool is_text(TokenId token) const {
+  bool is_text(TokenId token) const override {
+    if (token < 0 || token >= tokenizer_.size()) return false;
     const auto& stops = setup_.stop_tokens;
     if (std::find(stops.begin(), stops.end(), token) != stops.end()) return false;
     if (!tokenizer_.is_special(token)) return true;
@@ -50,6 +50,11 @@ class TextReplyParser : public ReplyParser {
     return text == setup_.tags.open || text == setup_.tags.close || is_tool_call_marker(text);
   }
 
+  std::size_t held() const override {
+    return detokenizer_.held() + splitter_.held() + (calls_ ? calls_->held() : 0);
+  }
+
+ private:
   void send(const ReasoningSplitter::Split& split) {
     parts_.reasoning(split.reasoning);
     if (calls_) {
@@ -69,10 +74,10 @@ class TextReplyParser : public ReplyParser {
 
 }  // namespace
 
-ReasoningSplitter::ReasoningSplitter(ReasoningTags tags, bool begins_inside)
+ReasoningSplitter::ReasoningSplitter(ReasoningTags tags, ReplyBegins begins)
     : tags_(tags),
-      begins_inside_(begins_inside),
-      state_(tags.open.empty() ? State::content : State::before) {}
+      begins_(begins),
+      state_(tags.open.empty() || begins == ReplyBegins::in_content ? State::content : State::before) {}
 
 void ReasoningSplitter::take(char byte, Split& split) {
   switch (state_) {
@@ -98,7 +103,7 @@ void ReasoningSplitter::take_before(char byte, Split& split) {
     state_ = State::inside;
   } else if (!tags_.open.starts_with(begun)) {
     const std::string text = std::exchange(held_, {});
-    state_ = begins_inside_ ? State::inside : State::content;
+    state_ = begins_ == ReplyBegins::inside_reasoning ? State::inside : State::content;
     for (const char held : text) take(held, split);
   }
 }
@@ -133,7 +138,8 @@ ReasoningSplitter::Split ReasoningSplitter::push(std::string_view text) {
 
 ReasoningSplitter::Split ReasoningSplitter::finish() {
   Split split;
-  const bool reasons = state_ == State::inside || (state_ == State::before && begins_inside_);
+  const bool reasons =
+      state_ == State::inside || (state_ == State::before && begins_ == ReplyBegins::inside_reasoning);
   (reasons ? split.reasoning : split.content) = std::exchange(held_, {});
   return split;
 }

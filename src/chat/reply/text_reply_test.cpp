@@ -11,7 +11,7 @@ constexpr ReasoningTags think = {"<think>", "</think>"};
 std::string split(const std::string& text, bool begins_inside = false, ReasoningTags tags = think) {
   std::string first;
   for (std::size_t cut = 0; cut <= text.size() + 1; ++cut) {
-    ReasoningSplitter splitter(tags, begins_inside);
+    ReasoningSplitter splitter(tags, begins_inside ? ReplyBegins::inside_reasoning : ReplyBegins::anywhere);
     std::string reasoning, content;
     const auto add = [&](const ReasoningSplitter::Split& part) {
       reasoning += part.reasoning;

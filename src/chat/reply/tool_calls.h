@@ -94,6 +94,8 @@ class ToolCallExtractor {
 
   void push(std::string_view text, ReplyParts& to);
   void finish(ReplyParts& to);
+  // Bytes that are content unless they turn out to belong to a call.
+  std::size_t held() const { return blanks_.size() + tail_.size() + held_.size(); }
 
  private:
   enum class State { text, body, name, object, list };

@@ -226,8 +226,12 @@ TEST(ToolCalls, HaveIdsThatFitTheFamily) {
   };
   EXPECT_EQ(first_id(mistral, "[TOOL_CALLS]f{}").size(), 9u);
   EXPECT_TRUE(first_id(hermes, "<tool_call>{\"name\": \"f\"}").starts_with("call_"));
-  CallIds ids(offering());
+  Conversation conversation = offering();
+  const CallIds ids(conversation);
   EXPECT_NE(ids.make(0), ids.make(1));
+  EXPECT_EQ(ids.make(0), CallIds(conversation).make(0));
+  conversation.call_seed = 1;
+  EXPECT_NE(ids.make(0), CallIds(conversation).make(0));
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // The names that templates can use without defining them: filters, tests, global functions and methods of
-// values. Each kind has a table in a file of its own; this header declares how they are looked up and how
-// they read their arguments.
+// values. This header declares how they are looked up and how they read their arguments.
 #pragma once
 
 #include <initializer_list>

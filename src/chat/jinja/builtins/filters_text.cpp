@@ -8,8 +8,7 @@
 
 #include "chat/jinja/builtins/builtins.h"
 #include "chat/jinja/interpreter.h"
-#include "chat/jinja/value/numbers.h"
-#include "chat/jinja/value/operations.h"
+#include "chat/jinja/value/value.h"
 
 namespace inferno::jinja {
 namespace {

@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "chat/jinja/value/operations.h"
+#include "chat/jinja/value/value.h"
 
 namespace inferno::jinja {
 

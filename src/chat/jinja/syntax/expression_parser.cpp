@@ -4,10 +4,17 @@
 
 #include "chat/jinja/builtins/builtins.h"
 #include "chat/jinja/syntax/parser.h"
-#include "chat/jinja/value/numbers.h"
+#include "chat/jinja/value/value.h"
 
 namespace inferno::jinja {
 namespace {
+
+// nullopt if the number does not fit into 64 bits.
+std::optional<std::int64_t> parse_integer_literal(std::string_view spelling) {
+  bool overflowed = false;
+  const auto value = parse_int(spelling, /*base=*/0, overflowed);
+  return overflowed ? std::nullopt : value;
+}
 
 template <class Kind>
 ExpressionPtr make(int line, Kind kind) {
@@ -207,7 +214,7 @@ ExpressionPtr Parser::parse_primary() {
     return make(line, ast::Constant{*value});
   }
   if (current().kind == TokenKind::floating) {
-    return make(line, ast::Constant{parse_float_literal(take().text)});
+    return make(line, ast::Constant{*parse_float(take().text)});
   }
   if (skip_symbol("(")) {
     ExpressionPtr inner = parse_tuple(/*with_conditional=*/true, {}, /*may_be_empty=*/true);

@@ -1,4 +1,4 @@
-#include "chat/jinja/syntax/lexer.h"
+#include "chat/jinja/syntax/parser.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,6 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
-#include "chat/jinja/unicode/characters.h"
-#include "chat/jinja/value/numbers.h"
 
 namespace inferno::jinja {
 namespace {
@@ -30,6 +28,14 @@ std::string normalize_newlines(std::string_view source) {
 
 bool is_ascii_digit(char letter) {
   return letter >= '0' && letter <= '9';
+}
+
+// 0 to 15, or 99 for a character that is not a hexadecimal digit.
+int digit_value(char letter) {
+  if (letter >= '0' && letter <= '9') return letter - '0';
+  if (letter >= 'a' && letter <= 'f') return letter - 'a' + 10;
+  if (letter >= 'A' && letter <= 'F') return letter - 'A' + 10;
+  return 99;
 }
 
 // The hexadecimal digits of \x, \u and \U.
@@ -113,6 +119,61 @@ const char* decode_escapes(std::string& out, std::string_view text) {
     }
   }
   return nullptr;
+}
+
+// The end of the longest run of digits with single underscores between them; `from` if there is none.
+std::size_t skip_digits(std::string_view text, std::size_t from, int base) {
+  std::size_t at = from;
+  while (at < text.size()) {
+    if (digit_value(text[at]) < base) {
+      ++at;
+    } else if (at > from && text[at] == '_' && at + 1 < text.size() && digit_value(text[at + 1]) < base) {
+      ++at;
+    } else {
+      break;
+    }
+  }
+  return at;
+}
+
+int base_of_prefix(std::string_view text) {
+  if (text.size() < 3 || text[0] != '0') return 10;
+  const char letter = static_cast<char>(text[1] | 0x20);
+  const int base = letter == 'x' ? 16 : letter == 'o' ? 8 : letter == 'b' ? 2 : 10;
+  const std::size_t digit = text[2] == '_' ? 3 : 2;  // "0x_ff" is legal
+  return base != 10 && digit < text.size() && digit_value(text[digit]) < base ? base : 10;
+}
+
+struct NumberSpelling {
+  std::size_t bytes;
+  bool floating;
+};
+// The longest number literal at the start of `text`, which must begin with a digit.
+NumberSpelling scan_number(std::string_view text, bool integer_only) {
+  if (base_of_prefix(text) != 10) {
+    return {.bytes = skip_digits(text, text[2] == '_' ? 3 : 2, base_of_prefix(text)), .floating = false};
+  }
+  const std::size_t whole = skip_digits(text, 0, 10);
+  std::size_t end = whole;
+  if (!integer_only) {
+    if (end + 1 < text.size() && text[end] == '.') {
+      if (const std::size_t fraction = skip_digits(text, end + 1, 10); fraction > end + 1) end = fraction;
+    }
+    if (end < text.size() && (text[end] | 0x20) == 'e') {
+      const std::size_t sign =
+          end + 1 < text.size() && (text[end + 1] == '+' || text[end + 1] == '-') ? 1 : 0;
+      const std::size_t from = end + 1 + sign;
+      if (const std::size_t exponent = skip_digits(text, from, 10); exponent > from) end = exponent;
+    }
+  }
+  if (end > whole) return {.bytes = end, .floating = true};
+  // A leading zero is a number of its own: "012" is 0 followed by 12, which the parser then refuses.
+  if (text[0] == '0') {
+    std::size_t zeros = 1;
+    while (zeros < whole && text[zeros] == '0') ++zeros;
+    return {.bytes = zeros, .floating = false};
+  }
+  return {.bytes = whole, .floating = false};
 }
 
 class Lexer {

@@ -1,5 +1,5 @@
-// Builds the tree from tokens, by Jinja2's grammar. Tags that Jinja2 has and this parser does not (include,
-// import, extends, block) are refused by name, never skipped.
+// Splits a template into tokens (lexer.cpp) and builds the tree from them, by Jinja2's grammar. Tags that
+// Jinja2 has and this parser does not (include, import, extends, block) are refused by name, never skipped.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,35 @@
 #include <vector>
 
 #include "chat/jinja/syntax/ast.h"
-#include "chat/jinja/syntax/lexer.h"
 #include "chat/jinja/value/meter.h"
 
 namespace inferno::jinja {
+
+// The lexer splits a template into the text between tags and the tokens inside them, with Jinja2's whitespace
+// rules as Hugging Face configures them: trim_blocks and lstrip_blocks on, one final newline dropped.
+enum class TokenKind : unsigned char {
+  data,
+  statement_begin,
+  statement_end,
+  output_begin,
+  output_end,
+  name,
+  string,
+  integer,
+  floating,
+  symbol,  // an operator or bracket
+  end,
+};
+
+struct Token {
+  TokenKind kind;
+  int line;
+  std::string text;  // data as printed, names and symbols as written, strings with escapes resolved
+};
+
+// `name` is the template's, for messages. Error{corrupt} naming the line if a tag, a string or a comment is
+// not closed, or for a character that is not allowed inside a tag.
+std::vector<Token> tokenize(std::string_view source, std::string_view name);
 
 // Error{corrupt} for a template that Jinja2 would reject, too; Error{unsupported} for an unknown tag, filter
 // or test and for a template that exceeds its size or depth budget. Messages name the line.

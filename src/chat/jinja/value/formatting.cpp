@@ -4,8 +4,7 @@
 #include <cmath>
 
 #include "base/utf8.h"
-#include "chat/jinja/value/numbers.h"
-#include "chat/jinja/value/operations.h"
+#include "chat/jinja/value/value.h"
 
 namespace inferno::jinja {
 namespace {

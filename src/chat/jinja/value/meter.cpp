@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/thread_time.h"
 
 namespace inferno::jinja {
 namespace {
@@ -16,7 +17,7 @@ constexpr std::int64_t steps_between_checks = 2'048;
 Meter::Meter(const Budgets& budgets, std::string template_name)
     : budgets_(budgets),
       template_name_(std::move(template_name)),
-      deadline_(std::chrono::steady_clock::now() + budgets.wall) {}
+      deadline_(thread_time() + budgets.cpu_time) {}
 
 void Meter::exceeded(const std::string& budget) const {
   fail(ErrorKind::unsupported,
@@ -27,8 +28,8 @@ void Meter::exceeded(const std::string& budget) const {
 
 void Meter::check_steps_and_clock() {
   if (steps_ > budgets_.steps) exceeded(fmt::format("its limit of {} steps", budgets_.steps));
-  if (std::chrono::steady_clock::now() > deadline_) {
-    exceeded(fmt::format("its time limit of {} ms", budgets_.wall.count()));
+  if (thread_time() > deadline_) {
+    exceeded(fmt::format("its time limit of {} ms", budgets_.cpu_time.count()));
   }
   next_check_ = std::min(steps_ + steps_between_checks, budgets_.steps + 1);
 }

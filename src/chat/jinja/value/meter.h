@@ -16,7 +16,7 @@ struct Budgets {
   std::int64_t range = 100'000;    // items of one range(), the limit of Jinja2's own sandbox
   std::size_t output_bytes = std::size_t{8} << 20;
   std::size_t heap_bytes = std::size_t{64} << 20;
-  std::chrono::milliseconds wall{500};
+  std::chrono::milliseconds cpu_time{500};  // of the thread: a busy machine is not the template's fault
 };
 
 // One per rendering, used by one thread. Methods throw Error{unsupported} naming the budget that is exceeded.
@@ -50,7 +50,7 @@ class Meter {
 
   Budgets budgets_;
   std::string template_name_;
-  std::chrono::steady_clock::time_point deadline_;
+  std::chrono::nanoseconds deadline_;  // CPU time of the thread
   std::int64_t steps_ = 0;
   std::int64_t next_check_ = 0;  // the clock is read only every few thousand steps
   std::size_t heap_ = 0;

@@ -1,11 +1,11 @@
-#include "chat/jinja/value/operations.h"
-
+// Operators, attributes and subscripts.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "chat/jinja/builtins/builtins.h"
+#include "chat/jinja/value/value.h"
 
 namespace inferno::jinja {
 namespace {
