@@ -12,6 +12,9 @@ constexpr double relative_tolerance(DType type) {
     case DType::f32: return 1e-4;
     case DType::f16: return 2e-3;
     case DType::bf16: return 1e-2;
+    // Results are compared with a reference that rounds in the same way.
+    case DType::q8_0:
+    case DType::f8_e4m3: return 1e-6;
     case DType::i32: return 0.0;
   }
   return 0.0;
@@ -20,6 +23,12 @@ constexpr double relative_tolerance(DType type) {
 // Logits of a whole model with float activations.
 inline constexpr double float_weight_logits = 1e-3;
 inline constexpr double quantized_weight_logits = 2e-3;
+// ... of quantized safetensors, whose references use the same weights. A misread layout is 0.2 or more away.
+inline constexpr double published_weight_logits = 5e-4;
+// ... with a rounded KV cache, where some keys fall on the other side of a rounding. Float activations
+// are 3.01e-3 away at most, those of 16 bits 6.1e-3, and a cache that is not rounded up to 8e-2.
+inline constexpr double rounded_cache_logits = 3.2e-3;
+inline constexpr double rounded_twice_logits = 8e-3;
 // With bf16 activations, summed in float.
 inline constexpr double bf16_activation_logits = 1.5e-2;
 // ... of a single position, whose logits may be shorter than those of its neighbours.

@@ -24,6 +24,15 @@ class Checkpoint {
   // nullopt if there is no such tensor. Error{unsupported} if its type cannot be a weight.
   virtual std::optional<StoredTensor> find(std::string_view name) const = 0;
   virtual std::vector<std::string> names() const = 0;  // sorted
+  // A scale for an FP8 KV cache, which is not among the names: no weight depends on it.
+  virtual std::optional<StoredTensor> find_cache_scale(std::string_view /*name*/) const {
+    return std::nullopt;
+  }
+  // Who quantized the weights and how, for people: "AWQ", "compressed-tensors pack-quantized"; empty if
+  // they are not quantized.
+  virtual std::string quantization() const { return {}; }
+  // What the files ask for and Inferno does not do, one sentence each.
+  virtual std::vector<std::string> notes() const { return {}; }
 };
 
 }  // namespace inferno

@@ -197,8 +197,7 @@ void use_older_rope_names(Config::Values& values, std::vector<std::string>& othe
 
 Config parse_config(std::string_view json, std::string origin) {
   if (json.size() > max_file) {
-    fail(ErrorKind::corrupt,
-         fmt::format("{}: expected at most {} bytes, found {}", origin, max_file, json.size()));
+    fail(ErrorKind::unsupported, fmt::format("{}: larger than the limit of {} bytes", origin, max_file));
   }
   Flattener flattener(origin);
   parse_json(json, origin, max_depth, flattener);

@@ -10,7 +10,8 @@
 
 namespace inferno {
 
-// Error{corrupt} naming `origin` if the text is not a valid JSON object within these bounds.
+// Errors name `origin`: Error{unsupported} if the text is too large, as for a file that is; Error{corrupt} if
+// it is not a valid JSON object within the other bounds.
 Config parse_config(std::string_view json, std::string origin);
 
 // Error{not_found} if the file does not exist.

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "support/caught_error.h"
+#include "support/temporary_directory.h"
 
 namespace inferno {
 namespace {
@@ -90,7 +93,18 @@ TEST(ConfigJson, LimitsTheCostOfFlattening) {
   std::string many = "{";
   for (int i = 0; i < 70000; ++i) many += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":0";
   EXPECT_THAT(refusal(many + "}"), HasSubstr("at most 65536"));
-  EXPECT_THAT(refusal(std::string((16u << 20) + 1, ' ')), HasSubstr("at most"));
+}
+
+TEST(ConfigJson, RefusesTooLargeATextAsItDoesAFile) {
+  const std::string text((16u << 20) + 1, ' ');
+  const TemporaryDirectory folder;
+  const std::filesystem::path path = folder.path() / "config.json";
+  std::ofstream(path) << text;
+  const Error of_text = caught_error([&] { parse_config(text, path.string()); });
+  const Error of_file = caught_error([&] { read_config(path); });
+  EXPECT_EQ(of_text.kind(), ErrorKind::unsupported);
+  EXPECT_EQ(of_file.kind(), of_text.kind());
+  EXPECT_STREQ(of_file.what(), of_text.what());
 }
 
 TEST(ConfigJson, ReadsRopeParametersUnderTheirOlderNames) {

@@ -13,6 +13,7 @@
 #include "support/golden.h"
 #include "support/model_backend.h"
 #include "support/paths.h"
+#include "support/published.h"
 
 namespace inferno::testing {
 namespace {
@@ -30,11 +31,13 @@ struct Sequence {
 // A model with a batch runner whose cache blocks are scattered at random.
 class ScatteredBatch {
  public:
-  ScatteredBatch(const Checkpoint& checkpoint, int threads, int length = prompt_tokens)
+  ScatteredBatch(const Checkpoint& checkpoint, int threads, const CacheChoice& cache = {},
+                 int length = prompt_tokens)
       : length_(length),
         backend_(model_backend().make(threads)),
-        model_(load_model(checkpoint, *backend_,
-                          {.max_tokens = 1024, .max_logit_rows = sequences, .context = length + 3})),
+        model_(load_model(
+            checkpoint, *backend_,
+            {.max_tokens = 1024, .max_logit_rows = sequences, .context = length + 3, .cache = cache})),
         runner_(*model_.decoder, *backend_,
                 {.sequences = sequences, .context = length, .block_size = block_size, .scattered = true}) {}
 
@@ -82,14 +85,33 @@ class ScatteredBatch {
   int next_ = 0;
 };
 
-class Parity : public ::testing::TestWithParam<std::string> {
+// A GPU reads only what becomes Q4_0, Q8_0 or MXFP4.
+std::vector<std::string> published_parity() {
+  if (model_backend().promises_bits) return published_quantizations();
+  return {"ct_mxfp4", "gptq_int4_g128", "gptq_int8_g32_head"};
+}
+
+// A model, and whether its KV cache is rounded: to q8_0, or to FP8 and bf16 where heads are no multiple
+// of 32.
+struct ParityCase {
+  std::string model;
+  bool is_rounded = false;
+};
+
+class Parity : public ::testing::TestWithParam<ParityCase> {
  protected:
-  std::unique_ptr<Checkpoint> checkpoint() const { return open_checkpoint(data_folder() / GetParam()); }
+  std::unique_ptr<Checkpoint> checkpoint() const { return open_checkpoint(data_folder() / GetParam().model); }
+  static CacheChoice cache_for(const Checkpoint& checkpoint) {
+    if (!GetParam().is_rounded) return {};
+    const ModelSpec spec = describe_model(checkpoint).spec;
+    const bool has_blocks = spec.blocks.front().attention.head_dim % 32 == 0;
+    return parse_cache_choice(has_blocks ? "q8_0" : "fp8,bf16", "test");
+  }
 };
 
 TEST_P(Parity, CuttingThePromptDoesNotChangeTheLogits) {
   const auto model = checkpoint();
-  ScatteredBatch batch(*model, 2);
+  ScatteredBatch batch(*model, 2, cache_for(*model));
   Sequence once = batch.sequence(1), chunks = batch.sequence(1), single = batch.sequence(1);
   const std::vector<float> expected = batch.step({&once}, {prompt_tokens})[0];
   std::vector<float> last;
@@ -101,7 +123,7 @@ TEST_P(Parity, CuttingThePromptDoesNotChangeTheLogits) {
 
 TEST_P(Parity, OtherSequencesInTheBatchDoNotChangeTheLogits) {
   const auto model = checkpoint();
-  ScatteredBatch batch(*model, 2);
+  ScatteredBatch batch(*model, 2, cache_for(*model));
   Sequence once = batch.sequence(1), mixed = batch.sequence(1);
   const std::vector<float> expected = batch.step({&once}, {prompt_tokens})[0];
   Sequence a = batch.sequence(2), b = batch.sequence(3), c = batch.sequence(4);
@@ -114,7 +136,8 @@ TEST_P(Parity, OtherSequencesInTheBatchDoNotChangeTheLogits) {
 
 TEST_P(Parity, ThreadsDoNotChangeTheLogits) {
   const auto model = checkpoint();
-  ScatteredBatch one(*model, 1), three(*model, 3);
+  const CacheChoice cache = cache_for(*model);
+  ScatteredBatch one(*model, 1, cache), three(*model, 3, cache);
   Sequence a = one.sequence(1), b = three.sequence(1);
   const std::vector<float> expected = one.step({&a}, {prompt_tokens})[0];
   EXPECT_LE(relative_error(three.step({&b}, {prompt_tokens})[0], expected), one.tolerance());
@@ -123,7 +146,7 @@ TEST_P(Parity, ThreadsDoNotChangeTheLogits) {
 // A step of the same shape is queued the first time, recorded the second and replayed from then on.
 TEST_P(Parity, ReplayedStepsGiveTheSameBits) {
   const auto model = checkpoint();
-  ScatteredBatch batch(*model, 1);
+  ScatteredBatch batch(*model, 1, cache_for(*model));
   Sequence a = batch.sequence(1), b = batch.sequence(2);
   batch.step({&a, &b}, {20, 30});
   std::vector<std::vector<float>> expected;
@@ -136,31 +159,76 @@ TEST_P(Parity, ReplayedStepsGiveTheSameBits) {
   }
 }
 
-std::vector<std::string> models() {
-  std::vector<std::string> names;
+std::vector<ParityCase> models(bool is_rounded) {
+  std::vector<ParityCase> cases;
   for (const char* folder : {"models", "variants"}) {
-    for (const std::string& name : names_in(data_folder() / folder)) names.push_back(folder + ("/" + name));
+    for (const std::string& name : names_in(data_folder() / folder)) {
+      cases.push_back({folder + ("/" + name), is_rounded});
+    }
   }
-  return names;
+  return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, Parity, ::testing::ValuesIn(models()),
-                         [](const auto& model) { return model.param.substr(model.param.find('/') + 1); });
+std::string name_of_model(const ::testing::TestParamInfo<ParityCase>& one) {
+  return one.param.model.substr(one.param.model.find('/') + 1);
+}
+
+// One of each kind of block that quantized safetensors become, columns in order of activation and experts.
+class PublishedParity : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(PublishedParity, NeitherCuttingNorOtherSequencesNorThreadsChangeTheLogits) {
+  const auto reference = shared_reference();
+  if (!reference) GTEST_SKIP() << "no ../shared/reference";
+  const auto model = open_checkpoint(*reference / "quantized" / GetParam());
+  ScatteredBatch batch(*model, 2), one(*model, 1);
+  Sequence once = batch.sequence(1), chunks = batch.sequence(1), single = batch.sequence(1);
+  Sequence other = batch.sequence(2), alone = one.sequence(1);
+  const std::vector<float> expected = batch.step({&once}, {prompt_tokens})[0];
+  std::vector<float> last;
+  for (const int count : {1, 17, 4, 30, 9}) last = batch.step({&other, &chunks}, {count, count})[1];
+  EXPECT_LE(relative_error(last, expected), batch.tolerance());
+  for (int i = 0; i < prompt_tokens; ++i) last = batch.step({&single}, {1})[0];
+  EXPECT_LE(relative_error(last, expected), batch.tolerance());
+  EXPECT_LE(relative_error(one.step({&alone}, {prompt_tokens})[0], expected), batch.tolerance());
+}
+
+INSTANTIATE_TEST_SUITE_P(Quantized, PublishedParity, ::testing::ValuesIn(published_parity()),
+                         [](const auto& model) { return model.param; });
+
+INSTANTIATE_TEST_SUITE_P(Families, Parity, ::testing::ValuesIn(models(false)), name_of_model);
+// Of a device that takes other types than its own.
+INSTANTIATE_TEST_SUITE_P(RoundedCache, Parity,
+                         ::testing::ValuesIn(model_backend().rounds_cache ? models(true)
+                                                                          : std::vector<ParityCase>()),
+                         name_of_model);
 
 // Rows wider than a run of sums and contexts longer than a segment of attention, with a window between the
 // two.
-class WideParity : public ::testing::TestWithParam<WeightFormat> {};
+struct WideCase {
+  WeightFormat weights;
+  std::string cache = "auto";
+};
+std::string name_of_wide(const ::testing::TestParamInfo<WideCase>& one) {
+  std::string name = one.param.cache == "auto" ? "" : "_cache_" + one.param.cache;
+  std::ranges::replace(name, ',', '_');
+  return std::string(name_of(one.param.weights)) + name;
+}
+class WideParity : public ::testing::TestWithParam<WideCase> {};
 
 TEST_P(WideParity, NeitherCuttingNorOtherSequencesNorThreadsChangeTheLogits) {
+  const CacheChoice cache = parse_cache_choice(GetParam().cache, "test");
+  const std::string head_dim = cache.keys == DType::q8_0 ? "96" : "40";
   const auto model = random_checkpoint(
-      parse_config(R"({"hidden_size": 1280, "intermediate_size": 2304, "num_hidden_layers": 2, "head_dim": 40,
+      parse_config(
+          R"({"hidden_size": 1280, "intermediate_size": 2304, "num_hidden_layers": 2, "head_dim": )" +
+              head_dim + R"(,
         "num_attention_heads": 12, "num_key_value_heads": 3, "vocab_size": 300, "rms_norm_eps": 1e-05,
         "rope_theta": 10000, "max_position_embeddings": 4096, "sliding_window": 300, "max_window_layers": 1,
         "use_sliding_window": true, "tie_word_embeddings": false})",
-                   "config.json"),
-      "qwen2", {.dense = GetParam(), .experts = GetParam()});
+          "config.json"),
+      "qwen2", {.dense = GetParam().weights, .experts = GetParam().weights});
   constexpr int length = 700;
-  ScatteredBatch batch(*model, 2, length), one(*model, 1, length);
+  ScatteredBatch batch(*model, 2, cache, length), one(*model, 1, cache, length);
   Sequence once = batch.sequence(1), chunks = batch.sequence(1), other = batch.sequence(2),
            alone = one.sequence(1);
   const std::vector<float> expected = batch.step({&once}, {length})[0];
@@ -173,9 +241,16 @@ TEST_P(WideParity, NeitherCuttingNorOtherSequencesNorThreadsChangeTheLogits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, WideParity,
-                         ::testing::Values(WeightFormat::f32, WeightFormat::f16, WeightFormat::bf16,
-                                           WeightFormat::q8_0, WeightFormat::q4_k, WeightFormat::q5_0),
-                         [](const auto& format) { return std::string(name_of(format.param)); });
+                         ::testing::Values(WideCase{WeightFormat::f32}, WideCase{WeightFormat::f16},
+                                           WideCase{WeightFormat::bf16}, WideCase{WeightFormat::q8_0},
+                                           WideCase{WeightFormat::q4_k}, WideCase{WeightFormat::q5_0}),
+                         name_of_wide);
+INSTANTIATE_TEST_SUITE_P(RoundedCache, WideParity,
+                         ::testing::ValuesIn(model_backend().rounds_cache
+                                                 ? std::vector<WideCase>{{WeightFormat::q8_0, "q8_0"},
+                                                                         {WeightFormat::bf16, "fp8,f16"}}
+                                                 : std::vector<WideCase>()),
+                         name_of_wide);
 
 }  // namespace
 }  // namespace inferno::testing

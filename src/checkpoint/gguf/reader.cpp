@@ -240,7 +240,8 @@ void measure(const HeaderReader& reader, GgufTensor& tensor) {
 GgufTensor read_tensor(HeaderReader& reader, Unreadable& unreadable) {
   GgufTensor tensor;
   tensor.name = reader.string(max_tensor_name_bytes, "a tensor's name");
-  if (tensor.name.empty() || !utf8::is_valid(tensor.name)) {
+  const bool has_zero = tensor.name.find('\0') != std::string::npos;  // a message would end there
+  if (tensor.name.empty() || has_zero || !utf8::is_valid(tensor.name)) {
     reader.refuse(fmt::format("invalid tensor name {}", quote(tensor.name)));
   }
   read_shape(reader, tensor);

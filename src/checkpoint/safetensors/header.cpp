@@ -61,6 +61,7 @@ class HeaderReader final : public JsonEvents {
   void key(std::string name) override {
     if (depth_ == 1) {
       name_ = std::move(name);
+      if (name_.find('\0') != std::string::npos) refuse("is not the name of a tensor: it has a zero byte");
       if (!names_.insert(name_).second) refuse("appears twice");
       if (names_.size() > max_tensors) refuse(fmt::format("exceeds the limit of {} tensors", max_tensors));
     } else if (in_metadata()) {

@@ -108,6 +108,11 @@ TEST(SafetensorsHeader, RefusesKeysGivenTwice) {
               HasSubstr("twice"));
 }
 
+TEST(SafetensorsHeader, RefusesANameWithAZeroByte) {
+  EXPECT_THAT(refusal(R"({"a\u0000b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 1),
+              HasSubstr(R"("a\x00b" is not the name of a tensor)"));
+}
+
 TEST(SafetensorsHeader, AcceptsOnlyStringsAsMetadata) {
   EXPECT_THAT(read(R"({"__metadata__":{"format":"pt"}})", 0), IsEmpty());
   EXPECT_THAT(refusal(R"({"__metadata__":{"format":1}})", 0), HasSubstr("only strings"));

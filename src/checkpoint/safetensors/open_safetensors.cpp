@@ -2,13 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <optional>
 #include <utility>
 
 #include "base/error.h"
 #include "base/utf8.h"
 #include "checkpoint/config_json.h"
+#include "checkpoint/quantized/quantization_config.h"
+#include "checkpoint/quantized/quantized_tensors.h"
+#include "checkpoint/safetensors/entries.h"
 #include "checkpoint/safetensors/header.h"
 #include "checkpoint/safetensors/mxfp4_pair.h"
 #include "checkpoint/safetensors/shards.h"
@@ -19,32 +21,8 @@ namespace {
 constexpr std::string_view blocks_suffix = "_blocks";
 constexpr std::string_view scales_suffix = "_scales";
 
-struct Entry {
-  std::string file;
-  const SafetensorsType* type = nullptr;
-  StoredTensor tensor;
-};
-using Entries = std::map<std::string, Entry, std::less<>>;
-
-// Refuses quantizations that would load as tensors of packed integers. Returns whether the experts are MXFP4.
-bool check_quantization(const Config& config) {
-  bool quantized = false;
-  for (const std::string& key : config.unread()) {
-    const bool is_quantization =
-        key.starts_with("quantization_config.") || key.starts_with("compression_config.");
-    if (is_quantization) config.ignore(key);
-    quantized |= is_quantization;
-  }
-  if (!quantized) return false;
-  const std::string method =
-      config.text("quantization_config.quant_method", config.text("compression_config.quant_method", ""));
-  if (method == "mxfp4") return true;
-  fail(ErrorKind::unsupported,
-       fmt::format("{}: the weights are quantized with {}, which Inferno does not read", config.origin(),
-                   method.empty() ? "an unnamed method" : quote(method)),
-       {.why = "gpt-oss's mxfp4 is the only supported quantization in safetensors",
-        .next = "use the original bf16 or f16 repository, or a GGUF file of this model"});
-}
+using Entry = SafetensorsEntry;
+using Entries = SafetensorsEntries;
 
 Entries read_entries(const std::filesystem::path& directory, const SafetensorsFiles& files) {
   Entries entries;
@@ -143,26 +121,27 @@ class SafetensorsCheckpoint final : public Checkpoint {
  public:
   SafetensorsCheckpoint(std::filesystem::path directory, Config config)
       : directory_(std::move(directory)), config_(std::move(config)), architecture_(model_type(config_)) {
-    const bool mxfp4 = check_quantization(config_);
+    quantization_ = read_quantization_config(directory_, config_);
     entries_ = read_entries(directory_, list_safetensors(directory_));
+    const bool mxfp4 = quantization_ && quantization_->method == QuantMethod::mxfp4;
     join_mxfp4_pairs(entries_, directory_, mxfp4);
+    if (!quantization_) refuse_undescribed(entries_, directory_);
+    if (quantization_ && !mxfp4) cache_scales_ = join_quantized(entries_, directory_, *quantization_);
   }
 
   Container container() const override { return Container::safetensors; }
   std::string_view architecture() const override { return architecture_; }
   const Config& config() const override { return config_; }
 
-  std::optional<StoredTensor> find(std::string_view name) const override {
-    const auto found = entries_.find(name);
-    if (found == entries_.end()) return std::nullopt;
-    const Entry& entry = found->second;
-    if (!entry.type->format) {
-      fail(ErrorKind::unsupported,
-           fmt::format("{}: tensor {} has elements of type {}, which cannot be weights",
-                       (directory_ / entry.file).string(), quote(name), entry.type->name));
-    }
-    return entry.tensor;
+  std::optional<StoredTensor> find(std::string_view name) const override { return find_in(entries_, name); }
+  std::optional<StoredTensor> find_cache_scale(std::string_view name) const override {
+    return find_in(cache_scales_, name);
   }
+
+  std::vector<std::string> notes() const override {
+    return quantization_ ? quantization_->notes : std::vector<std::string>{};
+  }
+  std::string quantization() const override { return quantization_ ? quantization_->title : std::string{}; }
 
   std::vector<std::string> names() const override {
     std::vector<std::string> names;
@@ -172,6 +151,17 @@ class SafetensorsCheckpoint final : public Checkpoint {
   }
 
  private:
+  std::optional<StoredTensor> find_in(const Entries& entries, std::string_view name) const {
+    const auto found = entries.find(name);
+    if (found == entries.end()) return std::nullopt;
+    const Entry& entry = found->second;
+    if (!entry.type->format) {
+      fail(ErrorKind::unsupported,
+           fmt::format("{}: tensor {} has elements of type {}, which cannot be weights",
+                       (directory_ / entry.file).string(), quote(name), entry.type->name));
+    }
+    return entry.tensor;
+  }
   static std::string model_type(const Config& config) {
     const std::string type = config.text("model_type", "");
     if (type.empty()) {
@@ -184,7 +174,8 @@ class SafetensorsCheckpoint final : public Checkpoint {
   std::filesystem::path directory_;
   Config config_;
   std::string architecture_;
-  Entries entries_;
+  std::optional<QuantizationConfig> quantization_;
+  Entries entries_, cache_scales_;
 };
 
 }  // namespace

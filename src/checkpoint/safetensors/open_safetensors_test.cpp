@@ -91,19 +91,6 @@ TEST_F(Safetensors, NeedsAConfigThatNamesTheArchitecture) {
   EXPECT_EQ(refusal().kind(), ErrorKind::not_found);
 }
 
-TEST_F(Safetensors, RefusesOtherQuantizationsByName) {
-  single({patterned_tensor("w", "F32", {1})});
-  for (const std::string method : {"awq", "gptq", "fp8", "compressed-tensors", "bitsandbytes"}) {
-    config(R"({"model_type": "llama", "quantization_config": {"quant_method": ")" + method + R"("}})");
-    const Error error = refusal();
-    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
-    EXPECT_THAT(error.what(), HasSubstr(method));
-    EXPECT_THAT(error.advice().next, HasSubstr("GGUF"));
-  }
-  config(R"({"model_type": "llama", "quantization_config": {"load_in_8bit": true}})");
-  EXPECT_EQ(refusal().kind(), ErrorKind::unsupported);
-}
-
 TEST_F(Safetensors, JoinsPairsOfMxfp4Tensors) {
   config(
       R"({"model_type": "gpt_oss", "quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": ["a"]}})");
