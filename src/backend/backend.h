@@ -18,6 +18,7 @@
 #include <variant>
 #include <vector>
 
+#include "backend/cache_types.h"
 #include "backend/sampling.h"
 #include "backend/weight_source.h"
 #include "base/error.h"
@@ -45,9 +46,10 @@ class Buffer {  // owns backend memory
 struct HostWeight {
   WeightFormat format = WeightFormat::f32;
   std::int32_t count = 1;
-  std::int32_t rows = 0;            // output features
-  std::int32_t cols = 0;            // input features, a multiple of block_elements(format)
-  std::span<const std::byte> data;  // count * rows * bytes_for(format, cols)
+  std::int32_t rows = 0;                            // output features
+  std::int32_t cols = 0;                            // input features, a multiple of block_elements(format)
+  std::span<const std::byte> data;                  // count * rows * bytes_for(format, cols)
+  std::span<const std::int32_t> column_order = {};  // WeightSource::column_order
 };
 
 // A weight in the layout of the backend's kernels. Only the backend that packed it knows that layout.
@@ -57,7 +59,8 @@ struct Weight {
   std::int32_t rows = 0;
   std::int32_t cols = 0;
   Buffer memory;
-  std::uint8_t layout = 0;  // private to the backend
+  std::uint8_t layout = 0;                      // private to the backend
+  std::vector<std::int32_t> column_order = {};  // WeightSource::column_order
 };
 
 // A weight without its memory.
@@ -131,7 +134,7 @@ class NormedRows {
 };
 
 struct KvLayer {
-  Matrix keys, values;  // [blocks * block_size, kv_heads * head_dim]
+  Matrix keys, values;  // [blocks * block_size, kv_heads * head_dim], in the types of the cache
 };
 
 // Where the layers of one attention window store their keys and values.
@@ -155,6 +158,8 @@ struct StepInputs {
 struct AttentionWeights {
   Matrix q_norm, k_norm;  // f32 [1, head_dim]
   Matrix sinks;           // f32 [1, heads]
+  // f32 [1, kv_heads]: an FP8 cache stores key / scale and value / scale; empty: 1.
+  Matrix key_scales, value_scales;
   float norm_epsilon = 0.0f;
 };
 struct AttentionCall {
@@ -220,10 +225,21 @@ class Backend {
   virtual DeviceInfo info() const = 0;
   // The type of the matrices that linear() reads; those that only other operations read may also be f32.
   virtual DType activation_type() const = 0;
+  // The type in which a cache stores keys and values unless another one is asked for.
   virtual DType cache_type() const = 0;
+  // Why keys and values of such heads cannot be stored in these types, and what to use instead; nullopt if
+  // they can.
+  virtual std::optional<Advice> refuses_cache(const AttentionSpec& /*spec*/, CacheTypes types) const {
+    if (types == CacheTypes{cache_type(), cache_type()}) return std::nullopt;
+    const std::string own = name_of(CacheTypes{cache_type(), cache_type()});
+    return Advice{.why = "the kernels of this device read keys and values in " + own + " only",
+                  .next = "leave the type to the device (auto), or use --device cpu"};
+  }
 
   // Why this backend cannot run the block on weights of that format; nullopt if it can.
   virtual std::optional<std::string> refuses(const BlockSpec& block, WeightFormat format) const = 0;
+  // Whether pack() and the products support a WeightSource::column_order.
+  virtual bool takes_column_order() const { return false; }
   // The names of the kernels that run the operation on `tokens` rows of a decoder's step, in order: what the
   // operation itself chooses. `doctor --verbose` and `bench --verbose` print them. Only the shape and layout
   // of the weights are read, so weights from weight_without_memory() will do.
@@ -255,7 +271,7 @@ class Backend {
   virtual void load(std::span<Weight> to, std::span<const WeightSource> from) {
     for (std::size_t i = 0; i < from.size(); ++i) {
       const std::vector<std::byte> bytes = read_weight(from[i]);
-      to[i] = pack({from[i].format, from[i].count, from[i].rows, from[i].cols, bytes});
+      to[i] = pack({from[i].format, from[i].count, from[i].rows, from[i].cols, bytes, from[i].column_order});
     }
   }
   // How the layout of a packed weight differs from the stored one, and why; nullopt if it does not.
@@ -294,9 +310,11 @@ class Backend {
   virtual void add_norm(Matrix out, Matrix residual, Matrix delta, float scale, const Norm& norm) = 0;
   virtual void linear(Matrix out, NormedRows in, const Linear& weights) = 0;
   // Normalizes (spec.qk_norm) and rotates the Q and K heads of each row of qkv in place, then writes K and V
-  // to the cache. rope_table is f32 [positions, 2 * half]: cosines, then sines; empty when nothing rotates.
+  // to the cache, rounded to its types. rope_table is f32 [positions, 2 * half]: cosines, then sines; empty
+  // when nothing rotates.
   virtual void rotate_and_store(Matrix qkv, Matrix rope_table, const AttentionCall& call) = 0;
-  // Each row attends to the cached positions p <= its own, and p > own - window when there is one.
+  // Each row attends to the cached positions p <= its own, and p > own - window when there is one. Even its
+  // own key and value are those of the cache.
   virtual void attend(Matrix out, Matrix qkv, const AttentionCall& call) = 0;
   // out [tokens, hidden]; in [tokens, 2 * hidden] (gate, then up) when gated.
   virtual void activate(Matrix out, Matrix in, const ActivationSpec& activation) = 0;
@@ -326,7 +344,7 @@ class Backend {
     rotate_and_store(qkv, rope_table, call);
     attend(out, qkv, call);
   }
-  // out[r] = in[rows[r]]
+  // out[r] = in[rows[r]], of any type.
   virtual void take_rows(Matrix out, NormedRows in, Matrix rows) = 0;
   // Draws a token for each row of logits, which may be overwritten. out is i32 [rows, sample_columns(N)]
   // if no row wants more than N alternatives. backend/sampling.h says what is computed.

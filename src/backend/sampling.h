@@ -7,6 +7,7 @@
 //  3. Tokens of `history`: l = l > 0 ? l / repetition : l * repetition; then l -= presence, once, and
 //     l -= frequency * count for tokens whose count in the answer is not 0.
 //  4. Tokens of `bias`: l += value (minus infinity bans). `allowed`, unless empty: no other token remains.
+//     `mask`, unless -1: only tokens whose bit is set in that row of `masks` remain.
 //     Nothing left: outcome `nothing_left`.
 //  5. temperature 0: the largest l, the lowest token if several are equal. Done.
 //  6. p = softmax(l / temperature), then each of these keeps a part and renormalizes it, in this order:
@@ -43,8 +44,9 @@ struct SamplingRow {
   ListRange history = {};  // tokens of prompt and answer; value: how often in the answer
   ListRange bias = {};     // value: what is added
   ListRange allowed = {};  // empty: every token; value: nothing
+  std::int32_t mask = -1;  // row of SamplingInputs::masks; -1: every token, and no mask is read
 };
-static_assert(sizeof(SamplingRow) == 72);
+static_assert(sizeof(SamplingRow) == 76);
 
 struct ListEntry {
   std::int32_t token = 0;
@@ -53,12 +55,19 @@ struct ListEntry {
 static_assert(sizeof(ListEntry) == 8);
 
 struct SamplingInputs {
-  Matrix rows;   // i32 [rows, 18]: one SamplingRow for each row of logits
+  Matrix rows;   // i32 [rows, 19]: one SamplingRow for each row of logits
   Matrix lists;  // i32 [entries, 2]: ListEntry; the tokens of one range are distinct and ascending
   // i32 [rows, 1]: receives a copy of the sampled tokens for the next step to read, 0 for a row without one.
   // May be empty.
   Matrix tokens = {};
+  // i32 [masks, mask_words(vocab)]: bit t % 32 of word t / 32 says whether token t may be drawn. Bits past
+  // the vocabulary mean nothing. Empty if no row has a mask.
+  Matrix masks = {};
 };
+
+constexpr std::int32_t mask_words(std::int32_t vocab) {
+  return (vocab + 31) / 32;
+}
 
 enum class SampleOutcome : std::int32_t { token = 0, not_finite = 1, nothing_left = 2 };
 

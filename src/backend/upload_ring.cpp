@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/start_threads.h"
 
 namespace inferno {
 namespace {
@@ -85,18 +86,18 @@ class Readers {
   Readers(Ring& ring, RingDevice& device, std::span<const WeightSource> sources, int threads) : ring_(ring) {
     std::vector<std::span<std::byte>> slots;
     for (int slot = 0; slot < device.slots(); ++slot) slots.push_back(device.slot(slot));
-    for (int i = 0; i < threads; ++i) {
-      threads_.emplace_back([&ring, sources, slots] { serve(ring, sources, slots); });
-    }
+    start_threads(
+        threads_, threads, [&ring, sources, slots](int) { serve(ring, sources, slots); }, [this] { stop(); });
   }
-  ~Readers() {
-    ring_.stop();
-    for (std::thread& thread : threads_) thread.join();
-  }
+  ~Readers() { stop(); }
   Readers(const Readers&) = delete;
   Readers& operator=(const Readers&) = delete;
 
  private:
+  void stop() {
+    ring_.stop();
+    for (std::thread& thread : threads_) thread.join();
+  }
   static void serve(Ring& ring, std::span<const WeightSource> sources,
                     const std::vector<std::span<std::byte>>& slots) {
     try {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "tensor/format.h"
@@ -19,6 +20,10 @@ struct WeightSource {
   std::int32_t rows = 0;         // output features
   std::int32_t cols = 0;         // input features, a multiple of block_elements(format)
   std::int32_t alternating = 0;  // > 0: rows per interleaved group, see decoder_row()
+  // [count, cols]: stored column c of a matrix multiplies input column_order[c]. Empty: column c. Checkpoints
+  // quantized in order of activation have it (act-order), because blocks need the columns of a group side by
+  // side. Only for backends that take_column_order().
+  std::vector<std::int32_t> column_order = {};
   // Fills `to` with whole rows in stored order, starting at row `first` of all count * rows. Several threads
   // may call it at once. Throws what reading a file throws.
   std::function<void(std::int64_t first, std::span<std::byte> to)> read;
@@ -36,10 +41,8 @@ constexpr std::int64_t decoder_row(std::int64_t row, std::int32_t alternating) {
   return row - in_group + in_group / 2 + in_group % 2 * (alternating / 2);
 }
 
-// The whole weight, rows in the decoder's order.
-inline std::vector<std::byte> read_weight(const WeightSource& source) {
-  std::vector<std::byte> stored(source.bytes());
-  source.read(0, stored);
+// All rows of a weight, from stored order to the decoder's.
+inline std::vector<std::byte> in_decoder_order(const WeightSource& source, std::vector<std::byte> stored) {
   if (source.alternating == 0) return stored;
   const std::size_t row_bytes = source.row_bytes();
   std::vector<std::byte> ordered(stored.size());
@@ -48,6 +51,13 @@ inline std::vector<std::byte> read_weight(const WeightSource& source) {
                 stored.data() + static_cast<std::size_t>(row) * row_bytes, row_bytes);
   }
   return ordered;
+}
+
+// The whole weight, rows in the decoder's order.
+inline std::vector<std::byte> read_weight(const WeightSource& source) {
+  std::vector<std::byte> stored(source.bytes());
+  source.read(0, stored);
+  return in_decoder_order(source, std::move(stored));
 }
 
 }  // namespace inferno

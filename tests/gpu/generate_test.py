@@ -17,7 +17,7 @@ TIE = 0.25  # between log probabilities, as in tests/support/cuda_model_backend.
 
 def generate(model, prompt, tokens, *options):
     done = subprocess.run([PROGRAM, "generate", "-m", str(model), "-p", prompt, "-n", str(tokens), "--temperature", "0", "--json",
-                           "--logprobs", "2", "--device", "cuda", *options], capture_output=True, timeout=120)
+                           "--raw", "--logprobs", "2", "--device", "cuda", *options], capture_output=True, timeout=120)
     if done.returncode == 7 and b"cannot be used" in done.stderr and "INFERNO_REQUIRE_GPU" not in os.environ:
         print("there is no usable GPU: see `inferno doctor`")
         sys.exit(77)

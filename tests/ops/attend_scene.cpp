@@ -37,6 +37,11 @@ AttendScene::AttendScene(Device& device, const AttendCase& attend_case)
   max_blocks_ += 1;  // a column that no sequence uses
   queries_ = random_matrix(rows, spec.heads * spec.head_dim + 2 * kv_cols, case_.spread, 61);
   sinks_ = random_matrix(1, spec.heads, 2.0, 62);
+  key_scales_ = value_scales_ = HostMatrix(1, spec.kv_heads);
+  for (std::size_t h = 0; h < key_scales_.values.size(); ++h) {
+    key_scales_.values[h] = 0.03 * static_cast<double>(h + 1);
+    value_scales_.values[h] = 0.7 / static_cast<double>(h + 1);
+  }
   cached_keys_ = HostMatrix(blocks * case_.block_size, kv_cols);
   std::fill(cached_keys_.values.begin(), cached_keys_.values.end(), std::numeric_limits<double>::quiet_NaN());
   cached_values_ = cached_keys_;
@@ -88,14 +93,30 @@ void AttendScene::fill_inputs() {
            .block_size = case_.block_size};
 }
 
+// Rounds the rows of a cache to its type, FP8 after a division by the scale of each head.
+Matrix AttendScene::upload_scaled(HostMatrix& values, DType type, const HostMatrix& scales) {
+  if (type != DType::f8_e4m3) return device_.upload(values, type);
+  const auto scale_of = [&](std::size_t i) {
+    const auto dim = static_cast<std::size_t>(case_.spec.head_dim);
+    return scales.values[i % static_cast<std::size_t>(values.cols) / dim];
+  };
+  for (std::size_t i = 0; i < values.values.size(); ++i) values.values[i] /= scale_of(i);
+  const Matrix matrix = device_.upload(values, type);
+  for (std::size_t i = 0; i < values.values.size(); ++i) values.values[i] *= scale_of(i);
+  return matrix;
+}
+
 HostMatrix AttendScene::found() {
-  const DType cache_type = device_.backend().cache_type();
-  const KvLayer cache = {device_.upload(cached_keys_, cache_type),
-                         device_.upload(cached_values_, cache_type)};
-  // The reference must read values that the type of the cache can represent.
-  for (HostMatrix& keys : keys_) device_.upload(keys, cache_type);
-  for (HostMatrix& values : values_) device_.upload(values, cache_type);
+  const DType own = device_.backend().cache_type();
+  const CacheTypes types = case_.cache.value_or(CacheTypes{own, own});
   AttentionWeights weights;
+  if (types.keys == DType::f8_e4m3) weights.key_scales = device_.upload(key_scales_, DType::f32);
+  if (types.values == DType::f8_e4m3) weights.value_scales = device_.upload(value_scales_, DType::f32);
+  const KvLayer cache = {upload_scaled(cached_keys_, types.keys, key_scales_),
+                         upload_scaled(cached_values_, types.values, value_scales_)};
+  // The reference must read values that the type of the cache can represent.
+  for (HostMatrix& keys : keys_) upload_scaled(keys, types.keys, key_scales_);
+  for (HostMatrix& values : values_) upload_scaled(values, types.values, value_scales_);
   if (case_.spec.sinks) weights.sinks = device_.upload(sinks_, DType::f32);
   const Matrix qkv = device_.upload(queries_, device_.activations());
   const Matrix out =

@@ -17,7 +17,8 @@ class Attend : public BackendTest {
   void expect_agreement(const AttendCase& c) {
     SCOPED_TRACE(testing::Message() << "heads " << c.spec.heads << "/" << c.spec.kv_heads << " of "
                                     << c.spec.head_dim << ", window " << c.spec.window
-                                    << (c.spec.sinks ? ", sinks" : "") << ", blocks of " << c.block_size);
+                                    << (c.spec.sinks ? ", sinks" : "") << ", blocks of " << c.block_size
+                                    << (c.cache ? ", cache " + name_of(*c.cache) : ""));
     const BlockSpec block = {.attention = c.spec, .mlp = DenseMlp{.hidden = 1, .activation = {}}};
     ASSERT_EQ(device.backend().refuses(block, WeightFormat::f32), std::nullopt);
     AttendScene scene(device, c);
@@ -111,6 +112,32 @@ TEST_P(Attend, FollowsBlocksOfEverySize) {
 // Scores of a few hundred overflow the exponential unless the largest score is subtracted.
 TEST_P(Attend, SurvivesLargeScores) {
   expect_agreement({.spec = spec(4, 2, 64), .sequences = mixed, .spread = 6.0});
+}
+
+// Whatever the cache is rounded to, queries see the rounded values.
+TEST_P(Attend, ReadsCachesOfEveryTypeThatTheBackendTakes) {
+  int taken = 0;
+  for (const CacheTypes types : {CacheTypes{DType::f32, DType::f32},
+                                 {DType::f16, DType::f16},
+                                 {DType::bf16, DType::bf16},
+                                 {DType::q8_0, DType::q8_0},
+                                 {DType::f8_e4m3, DType::f8_e4m3},
+                                 {DType::q8_0, DType::f16},
+                                 {DType::f32, DType::q8_0},
+                                 {DType::f8_e4m3, DType::bf16}}) {
+    for (const int head_dim : {32, 64, 80, 96, 7, 33}) {
+      AttentionSpec shape = spec(head_dim == 64 ? 7 : 4, head_dim == 64 ? 1 : 2, head_dim);
+      if (device.backend().refuses_cache(shape, types)) continue;
+      ++taken;
+      shape.window = head_dim >= 80 ? 24 : 0;
+      shape.sinks = head_dim >= 80;
+      expect_agreement(
+          {.spec = shape, .sequences = mixed, .block_size = head_dim == 7 ? 1 : 16, .cache = types});
+      if (head_dim != 64 && head_dim != 33) continue;
+      expect_agreement({.spec = shape, .sequences = {{700, 1}, {129, 129}}, .block_size = 4, .cache = types});
+    }
+  }
+  EXPECT_GT(taken, 0);
 }
 
 TEST_P(Attend, TakesAnyNumberOfSequences) {

@@ -9,6 +9,12 @@
 namespace inferno {
 namespace {
 
+// At least `columns`, in whole blocks.
+int whole_blocks(int columns, WeightFormat format) {
+  const int block = block_elements(format);
+  return (columns + block - 1) / block * block;
+}
+
 class MixExperts : public BackendTest {};
 class MixExpertsOfFormat : public FormatTest {};
 
@@ -90,8 +96,8 @@ TEST_P(MixExperts, TakesMoreTokensThanATileForEachExpert) {
 
 TEST_P(MixExpertsOfFormat, Agrees) {
   MoeMlp some = experts_of(3, 2);
-  some.hidden = std::max(32, block_elements(format));
-  const int width = std::max(96, block_elements(format));
+  some.hidden = whole_blocks(32, format);
+  const int width = whole_blocks(96, format);
   for (const int tokens : {1, 5}) {
     const bool split = tokens == 1;
     expect_experts_agree(
@@ -105,9 +111,9 @@ constexpr int batches[] = {2, 8, 9, 17, 33, 64, 130};
 
 TEST_P(MixExpertsOfFormat, AgreesForBatchesOfEverySize) {
   MoeMlp some = experts_of(6, 2);
-  some.hidden = std::max(96, block_elements(format));
+  some.hidden = whole_blocks(96, format);
   some.expert_bias = true;
-  const int width = std::max(160, block_elements(format));
+  const int width = whole_blocks(160, format);
   int turn = 0;
   for (const int tokens : batches) {
     if (!is_turn(turn++)) continue;

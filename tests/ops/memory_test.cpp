@@ -80,13 +80,17 @@ TEST_P(Memory, NamesTheDeviceAndAKernelForEveryFormat) {
   for (const WeightFormat format : all_formats) {
     const Weight weight = backend.weight_without_memory({format, 1, 256, 256});
     const Linear weights = {.parts = {&weight}, .bias = {}};
-    const std::string name = backend.kernel_for(LinearOperation{weights}, 512);
-    if (!level.starts_with("sm_")) {
-      EXPECT_TRUE(name.starts_with(level)) << name;
-    } else if (device.activations() == DType::f32) {
-      EXPECT_EQ(name, "linear_generic");
-    } else {
-      EXPECT_NE(name.find("gemm"), std::string::npos) << name;
+    for (const int tokens : {1, 7, 512}) {
+      const std::string name = backend.kernel_for(LinearOperation{weights}, tokens);
+      SCOPED_TRACE(testing::Message() << tokens << " tokens: '" << name << "'");
+      EXPECT_FALSE(name.empty());
+      if (!level.starts_with("sm_")) {
+        EXPECT_TRUE(name.starts_with(level));
+      } else if (device.activations() == DType::f32) {
+        EXPECT_EQ(name, "linear_generic");
+      } else if (tokens == 512) {
+        EXPECT_NE(name.find("gemm"), std::string::npos);
+      }
     }
   }
 }

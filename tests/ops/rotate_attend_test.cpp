@@ -73,6 +73,8 @@ class Scene {
     const AttentionWeights weights = {.q_norm = device_.upload(q_norm_, DType::f32),
                                       .k_norm = device_.upload(k_norm_, DType::f32),
                                       .sinks = device_.upload(sinks_, DType::f32),
+                                      .key_scales = {},
+                                      .value_scales = {},
                                       .norm_epsilon = 1e-5f};
     const AttentionCall call = {spec, weights, step, group, layer};
     const Matrix qkv = device_.upload(qkv_, DType::f32);

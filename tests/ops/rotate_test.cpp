@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "ops/backends.h"
 #include "ops/reference.h"
@@ -17,6 +18,7 @@ struct Case {
   int half = 0;  // rotated pairs of each head; 0: an empty table
   bool qk_norm = false;
   int tokens = 7;
+  std::optional<CacheTypes> cache = {};  // nullopt: what the backend prefers
 };
 
 constexpr int position_count = 50;
@@ -36,11 +38,33 @@ HostMatrix rope_table(int half) {
   return table;
 }
 
+// Of an FP8 cache, one for each key head.
+HostMatrix scales_of(int heads) {
+  HostMatrix scales(1, heads);
+  for (std::size_t h = 0; h < scales.values.size(); ++h) {
+    scales.values[h] = static_cast<double>(0.01f * static_cast<float>(h * h + 1));
+  }
+  return scales;
+}
+
 class RotateAndStore : public BackendTest {
  protected:
   void expect_agreement(const Case& c);
   void expect_stored(Matrix cache, const HostMatrix& expected, const std::vector<std::int32_t>& slots);
+  HostMatrix as_stored(HostMatrix rows, DType type, const HostMatrix& scales, int head_dim);
 };
+
+// The numbers that a cache of blocks or of FP8 holds for these rows; of FP8 without the scale of each head.
+HostMatrix RotateAndStore::as_stored(HostMatrix rows, DType type, const HostMatrix& scales, int head_dim) {
+  if (type != DType::q8_0 && type != DType::f8_e4m3) return rows;
+  for (int r = 0; r < rows.rows && type == DType::f8_e4m3; ++r) {
+    for (std::size_t i = 0; i < rows.row(r).size(); ++i) {
+      rows.row(r)[i] /= scales.values[i / static_cast<std::size_t>(head_dim)];
+    }
+  }
+  device.upload(rows, type);
+  return rows;
+}
 
 // The slots contain the new rows; every other row is still poison.
 void RotateAndStore::expect_stored(Matrix cache, const HostMatrix& expected,
@@ -111,9 +135,10 @@ void RotateAndStore::expect_agreement(const Case& c) {
   const std::vector<std::int32_t> blocks(static_cast<std::size_t>(c.tokens) * 13);
 
   const Matrix qkv = device.upload(input, device.activations());
-  const DType cache_type = device.backend().cache_type();
-  const KvLayer cache = {device.poisoned(cache_rows, kv_cols, cache_type),
-                         device.poisoned(cache_rows, kv_cols, cache_type)};
+  const DType own = device.backend().cache_type();
+  const CacheTypes types = c.cache.value_or(CacheTypes{own, own});
+  const KvLayer cache = {device.poisoned(cache_rows, kv_cols, types.keys),
+                         device.poisoned(cache_rows, kv_cols, types.values)};
   const KvGroup group = {.slots = device.upload(slots), .block_table = device.upload(blocks, 13)};
   const StepInputs step = {.tokens = device.upload(positions),
                            .positions = device.upload(positions),
@@ -126,6 +151,9 @@ void RotateAndStore::expect_agreement(const Case& c) {
       .heads = c.heads, .kv_heads = c.kv_heads, .head_dim = c.head_dim, .scale = 0.1f, .qk_norm = c.qk_norm};
   AttentionWeights weights;
   weights.norm_epsilon = 1e-6f;
+  HostMatrix scales = scales_of(c.kv_heads);
+  if (types.keys == DType::f8_e4m3) weights.key_scales = device.upload(scales, DType::f32);
+  if (types.values == DType::f8_e4m3) weights.value_scales = device.upload(scales, DType::f32);
   if (c.qk_norm) {
     weights.q_norm = device.upload(gains[0], DType::f32);
     weights.k_norm = device.upload(gains[1], DType::f32);
@@ -140,12 +168,35 @@ void RotateAndStore::expect_agreement(const Case& c) {
                      relative_tolerance(device.activations())));
   EXPECT_EQ(columns(found, q_cols + kv_cols, kv_cols).values,
             columns(input, q_cols + kv_cols, kv_cols).values);
-  expect_stored(cache.keys, columns(expected, q_cols, kv_cols), slots);
-  expect_stored(cache.values, columns(expected, q_cols + kv_cols, kv_cols), slots);
+  const auto stored = [&](int first, DType type) {
+    return as_stored(columns(expected, first, kv_cols), type, scales, c.head_dim);
+  };
+  expect_stored(cache.keys, stored(q_cols, types.keys), slots);
+  expect_stored(cache.values, stored(q_cols + kv_cols, types.values), slots);
 }
 
 TEST_P(RotateAndStore, OnlyStoresWhenNothingRotates) {
   for (const int tokens : {1, 7, 33}) expect_agreement({.tokens = tokens});
+}
+
+// Without arithmetic before them, blocks and FP8 are those of the reference to the last bit: 448 times the
+// smallest scale is less than the largest values, which saturate.
+TEST_P(RotateAndStore, RoundsToEveryTypeOfCacheThatTheBackendTakes) {
+  int taken = 0;
+  for (const DType keys : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::f8_e4m3}) {
+    for (const DType values : {keys, DType::f16, DType::f8_e4m3}) {
+      for (const int head_dim : {32, 64, 96, 80, 7, 33}) {
+        const CacheTypes types = {keys, values};
+        if (device.backend().refuses_cache({.heads = 4, .kv_heads = 2, .head_dim = head_dim}, types))
+          continue;
+        ++taken;
+        for (const int tokens : {1, 33}) {
+          expect_agreement({.head_dim = head_dim, .tokens = tokens, .cache = types});
+        }
+      }
+    }
+  }
+  EXPECT_GT(taken, 0);
 }
 
 TEST_P(RotateAndStore, OnlyNormalizesHeadsWithoutATable) {

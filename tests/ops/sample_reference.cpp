@@ -20,6 +20,9 @@ std::vector<double> edited(const SampleCase& c) {
     if (entry.value > 0.0f) l -= c.row.presence + c.row.frequency * static_cast<double>(entry.value);
   }
   for (const ListEntry& entry : c.bias) logits[static_cast<std::size_t>(entry.token)] += entry.value;
+  for (int token = 0; token < static_cast<int>(logits.size()); ++token) {
+    if (!c.permits(token)) logits[static_cast<std::size_t>(token)] = nowhere;
+  }
   if (c.allowed.empty()) return logits;
   std::vector<double> only(logits.size(), nowhere);
   for (const ListEntry& entry : c.allowed) {

@@ -11,6 +11,11 @@ struct SampleCase {
   std::vector<float> logits;
   SamplingRow row;  // its ranges are empty; the lists are below
   std::vector<ListEntry> history, bias, allowed;
+  std::vector<std::uint32_t> mask = {};  // mask_words(vocab); empty: none
+  bool permits(int token) const {
+    const auto at = static_cast<std::size_t>(token);
+    return mask.empty() || (mask[at / 32] >> (at % 32) & 1u) != 0;
+  }
 };
 
 // The precision of a draw: sums are computed in float, and logits may be rounded.

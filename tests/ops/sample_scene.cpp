@@ -42,6 +42,19 @@ void expect_again(Device& device, Matrix tokens, const std::vector<SampleResult>
   for (std::size_t r = 0; r < results.size(); ++r) EXPECT_EQ(found[r], std::max(results[r].head.token, 0));
 }
 
+// The masks of all cases that have one, in reverse order, so that a row's mask is not the one of its own
+// index.
+std::vector<std::int32_t> joined_masks(const std::vector<SampleCase>& cases, std::vector<SamplingRow>& rows) {
+  std::vector<std::int32_t> words;
+  std::int32_t masks = 0;
+  for (std::size_t i = cases.size(); i-- > 0;) {
+    if (cases[i].mask.empty()) continue;
+    words.insert(words.end(), cases[i].mask.begin(), cases[i].mask.end());
+    rows[i].mask = masks++;
+  }
+  return words;
+}
+
 }  // namespace
 
 std::vector<SampleResult> run_samples(Device& device, const std::vector<SampleCase>& cases) {
@@ -60,14 +73,33 @@ std::vector<SampleResult> run_samples(Device& device, const std::vector<SampleCa
     rows.back().bias = append(cases[i].bias);
     rows.back().allowed = append(cases[i].allowed);
   }
+  const auto vocab = static_cast<int>(cases[0].logits.size());
+  const std::vector<std::int32_t> masks = joined_masks(cases, rows);
   lists.push_back({});  // never an empty upload
   const Matrix out = device.poisoned(logits.rows, sample_columns(max_alternatives), DType::i32);
   const Matrix tokens = device.poisoned(logits.rows, 1, DType::i32);
   device.backend().sample(out, device.upload(logits, DType::f32),
-                          {as_matrix(device, rows), as_matrix(device, lists), tokens});
+                          {.rows = as_matrix(device, rows),
+                           .lists = as_matrix(device, lists),
+                           .tokens = tokens,
+                           .masks = masks.empty() ? Matrix{} : device.upload(masks, mask_words(vocab))});
   const std::vector<SampleResult> results = read(device, out);
   expect_again(device, tokens, results);
   return results;
+}
+
+std::vector<std::uint32_t> random_mask(int vocab, Random& random) {
+  std::vector<std::uint32_t> mask;
+  const int kind = random.below(4);
+  for (int word = 0; word < mask_words(vocab); ++word) {
+    const auto bits = static_cast<std::uint32_t>(random.word());
+    const bool is_rare = random.below(8) != 0;
+    mask.push_back(kind == 0   ? bits
+                   : kind == 1 ? (is_rare ? 0u : 1u << (bits % 32))
+                   : kind == 2 ? ~bits | bits << 3
+                               : ~0u);
+  }
+  return mask;
 }
 
 SampleCase random_sample_case(int vocab, std::uint64_t seed) {
@@ -100,6 +132,20 @@ SampleCase random_sample_case(int vocab, std::uint64_t seed) {
     }
   }
   return c;
+}
+
+void expect_own_logprobs(const reference::SampleCase& sample, const SampleResult& result) {
+  const std::vector<double> expected = reference::logprobs(sample.logits);
+  if (result.head.token >= 0) {
+    EXPECT_NEAR(result.head.logprob, expected[static_cast<std::size_t>(result.head.token)], 1e-4);
+  }
+  ASSERT_EQ(result.alternatives.size(),
+            std::min(static_cast<std::size_t>(sample.row.alternatives), sample.logits.size()));
+  const std::vector<int> order = reference::by_value(expected);
+  for (std::size_t k = 0; k < result.alternatives.size(); ++k) {
+    EXPECT_EQ(result.alternatives[k].token, order[k]);
+    EXPECT_NEAR(result.alternatives[k].value, expected[static_cast<std::size_t>(order[k])], 1e-4);
+  }
 }
 
 }  // namespace inferno

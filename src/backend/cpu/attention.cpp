@@ -34,18 +34,21 @@ struct Query {
   int head;
 };
 
-// scores has room for every position the query sees.
-void attend_one(float* out, const float* query, const Query& at, const AttentionCall& call, float* scores) {
+// `room` is for one head, and for the score of every position that the query sees.
+void attend_one(const Compute& compute, float* out, const float* query, const Query& at,
+                const AttentionCall& call, float* room) {
   const AttentionSpec& spec = call.spec;
+  float* scores = room + spec.head_dim;
   const int own = *integers(call.step.positions, at.row);
   const int first = spec.window > 0 ? std::max(0, own - spec.window + 1) : 0;
-  const int kv = at.head / (spec.heads / spec.kv_heads) * spec.head_dim;
+  const int kv_head = at.head / (spec.heads / spec.kv_heads);
+  const CacheHead keys = key_head(call, kv_head), values = value_head(call, kv_head);
   const CacheRows row_of(call, at.sequence);
   const float sink = spec.sinks ? floats(call.weights.sinks)[at.head] : 0.0f;
 
   float top = spec.sinks ? sink : -INFINITY;
   for (int p = first; p <= own; ++p) {
-    const float score = spec.scale * dot(query, floats(call.cache.keys, row_of(p)) + kv, spec.head_dim);
+    const float score = spec.scale * dot(query, keys.read(compute, row_of(p), room), spec.head_dim);
     scores[p - first] = score;
     top = std::max(top, score);
   }
@@ -54,7 +57,7 @@ void attend_one(float* out, const float* query, const Query& at, const Attention
   std::fill_n(out, spec.head_dim, 0.0f);
   for (int p = first; p <= own; ++p) {
     const float share = scores[p - first] / sum;
-    const float* value = floats(call.cache.values, row_of(p)) + kv;
+    const float* value = values.read(compute, row_of(p), room);
     for (int d = 0; d < spec.head_dim; ++d) out[d] += share * value[d];
   }
 }
@@ -77,13 +80,14 @@ void attend(const Compute& compute, Matrix out, Matrix qkv, const AttentionCall&
   const std::int64_t queries = std::int64_t{out.rows} * spec.heads;
   const std::int64_t cost = std::int64_t{2} * spec.head_dim * longest;
   compute.pool.parallel_for(queries, grain_for(compute.pool, queries, cost), [&](const auto& range) {
-    float* scores = compute.scratch.own(range.worker, static_cast<std::size_t>(longest));
+    float* room = compute.scratch.own(range.worker, static_cast<std::size_t>(longest + spec.head_dim));
     for (auto i = range.begin; i < range.end; ++i) {
       const std::int64_t row = i / spec.heads;
       const int head = static_cast<int>(i % spec.heads);
       const std::int64_t sequence = std::upper_bound(starts, ends, row) - starts - 1;
       const int offset = head * spec.head_dim;
-      attend_one(floats(out, row) + offset, floats(qkv, row) + offset, {row, sequence, head}, call, scores);
+      attend_one(compute, floats(out, row) + offset, floats(qkv, row) + offset, {row, sequence, head}, call,
+                 room);
     }
   });
 }

@@ -4,6 +4,8 @@
 // A context is cut into segments at fixed positions; each is reduced on its own, and the results are combined
 // in order. So a query's result is the same bit for bit, whichever queries share its task and however many
 // threads share the segments.
+//
+// The kernel reads floats. A cache of another type is widened for it, chunk by chunk.
 #include <algorithm>
 #include <cmath>
 
@@ -99,11 +101,17 @@ void clear(const Task& task, const Shape& shape, float* memory) {
   }
 }
 
-// The arguments of the kernel for a task, except positions and state.
+bool is_widened(const KvLayer& cache) {
+  return cache.keys.dtype != DType::f32 || cache.values.dtype != DType::f32;
+}
+
+// The arguments of the kernel for a task, except positions and state; of a cache that is widened, except keys
+// and values.
 std::vector<AttendCall> calls_of(const Task& task, const AttentionCall& call, const Queries& queries) {
   const AttentionSpec& spec = call.spec;
   const Shape shape(spec);
   const int of_head = shape.queries_of_head(task);
+  const bool direct = !is_widened(call.cache);
   std::vector<AttendCall> heads;
   for (int h = 0; h < task.kv_heads; ++h) {
     const int offset = (task.kv_head + h) * spec.head_dim;
@@ -115,8 +123,8 @@ std::vector<AttendCall> calls_of(const Task& task, const AttentionCall& call, co
                      .last_known = task.end,
                      .head_dim = spec.head_dim,
                      .scale = spec.scale,
-                     .keys = floats(call.cache.keys) + offset,
-                     .values = floats(call.cache.values) + offset,
+                     .keys = direct ? floats(call.cache.keys) + offset : nullptr,
+                     .values = direct ? floats(call.cache.values) + offset : nullptr,
                      .row_stride = call.cache.keys.cols,
                      .block_table = integers(call.group.block_table, task.sequence),
                      .block_size = call.step.block_size,
@@ -125,23 +133,84 @@ std::vector<AttendCall> calls_of(const Task& task, const AttentionCall& call, co
   return heads;
 }
 
+// Makes floats of the positions of one chunk that have blocks: position p is then row p % attend_chunk of
+// memory that the next chunk overwrites.
+class Widener {
+ public:
+  Widener(const Compute& compute, const AttentionCall& call, const Task& task, float* memory)
+      : compute_(compute), call_(call), task_(task), keys_(memory), stride_(Shape(call.spec).padded) {
+    // For the kernel, the chunk is the only block of the cache.
+    if (is_widened(call.cache)) table_.resize(static_cast<std::size_t>(task.end / attend_chunk + 1));
+  }
+  explicit operator bool() const { return !table_.empty(); }
+
+  void widen(AttendCall& to, int head) const {
+    const CacheHead keys = key_head(call_, task_.kv_head + head);
+    const CacheHead values = value_head(call_, task_.kv_head + head);
+    const std::int32_t* blocks = integers(call_.group.block_table, task_.sequence);
+    const int size = call_.step.block_size;
+    float* const value_rows = keys_ + std::ptrdiff_t{attend_chunk} * stride_;
+    for (int p = std::max(to.begin, task_.begin); p < std::min(to.end, task_.end); ++p) {
+      const std::int64_t row = std::int64_t{blocks[p / size]} * size + p % size;
+      const std::ptrdiff_t at = std::ptrdiff_t{p % attend_chunk} * stride_;
+      widen(keys, row, keys_ + at);
+      widen(values, row, value_rows + at);
+    }
+    to.keys = keys_;
+    to.values = value_rows;
+    to.row_stride = stride_;
+    to.block_table = table_.data();
+    to.block_size = attend_chunk;
+  }
+
+ private:
+  void widen(const CacheHead& from, std::int64_t row, float* to) const {
+    compute_.kernels->widen(
+        {.out = to, .in = from.at(row), .count = from.dim, .type = from.matrix.dtype, .scale = from.scale});
+  }
+
+  const Compute& compute_;
+  const AttentionCall& call_;
+  const Task& task_;
+  float* keys_;
+  std::ptrdiff_t stride_;
+  std::vector<std::int32_t> table_;  // all 0; empty if the cache has floats
+};
+std::size_t widened_size(const Shape& shape) {
+  return std::size_t{2} * static_cast<std::size_t>(shape.padded) * attend_chunk;
+}
+
+// The kernel's calls for the heads of a task, and where they read and write.
+struct HeadCalls {
+  HeadCalls(const Compute& compute, const Task& task, const AttentionCall& call, const Queries& queries,
+            float* a_scratch)
+      : calls(calls_of(task, call, queries)),
+        widener(compute, call, task, a_scratch),
+        scratch(a_scratch + (widener ? widened_size(Shape(call.spec)) : 0)) {}
+
+  std::vector<AttendCall> calls;
+  Widener widener;
+  float* scratch;
+};
+
 // The queries of a task against one segment, from a fresh state: chunk by chunk for all heads.
-void run_segment(const Compute& compute, const Task& task, const Shape& shape, std::vector<AttendCall>& heads,
-                 int index, float* memory, float* scratch) {
+void run_segment(const Compute& compute, const Task& task, const Shape& shape, HeadCalls& heads, int index,
+                 float* memory) {
   clear(task, shape, memory);
   const int chunk = task.begin / attend_chunk * attend_chunk;  // the first that any query sees
   const int from = std::max(chunk, index * segment), to = std::min(task.end, (index + 1) * segment);
-  const int step = task.kv_heads == 1 ? segment : attend_chunk;
+  const int step = task.kv_heads == 1 && !heads.widener ? segment : attend_chunk;
   for (int begin = from; begin < to; begin += step) {
     for (int h = 0; h < task.kv_heads; ++h) {
       const State state = state_of(memory, task, shape, h);
-      AttendCall& head = heads[static_cast<std::size_t>(h)];
+      AttendCall& head = heads.calls[static_cast<std::size_t>(h)];
       head.begin = begin;
       head.end = std::min(to, begin + step);
+      if (heads.widener) heads.widener.widen(head, h);
       head.tops = state.tops;
       head.totals = state.totals;
       head.sums = state.sums;
-      head.scratch = scratch;
+      head.scratch = heads.scratch;
       compute.kernels->attend(head);
     }
   }
@@ -189,8 +258,8 @@ void finish(const Matrix& out, const Task& task, const AttentionCall& call, floa
   }
 }
 
-std::size_t scratch_size(const Shape& shape) {
-  return static_cast<std::size_t>(shape.padded + 16) * attend_chunk;
+std::size_t scratch_size(const Shape& shape, bool widened) {
+  return static_cast<std::size_t>(shape.padded + 16) * attend_chunk + (widened ? widened_size(shape) : 0);
 }
 
 std::size_t aligned(std::size_t size) {
@@ -202,9 +271,9 @@ void run_task(const Compute& compute, const Task& task, const AttentionCall& cal
               float* memory, float* spare, float* scratch) {
   const Shape shape(call.spec);
   const Queries queries(task, call, qkv);
-  std::vector<AttendCall> heads = calls_of(task, call, queries);
+  HeadCalls heads(compute, task, call, queries, scratch);
   for (int i = 0; i < task.segments(); ++i) {
-    run_segment(compute, task, shape, heads, task.first_segment() + i, i == 0 ? memory : spare, scratch);
+    run_segment(compute, task, shape, heads, task.first_segment() + i, i == 0 ? memory : spare);
     if (i > 0) merge(task, shape, memory, spare);
   }
 }
@@ -218,14 +287,14 @@ void attend_split(const Compute& compute, Matrix out, Matrix qkv, const Attentio
   float* states =
       compute.scratch.shared(Scratch::Use::partial_attention, static_cast<std::size_t>(first.back()) * state);
   compute.pool.parallel_for(first.back(), 1, [&](const auto& range) {
-    float* scratch = compute.scratch.own(range.worker, scratch_size(shape));
+    float* scratch = compute.scratch.own(range.worker, scratch_size(shape, is_widened(call.cache)));
     for (auto i = range.begin; i < range.end; ++i) {
       const auto at = std::ranges::upper_bound(first, static_cast<int>(i)) - first.begin() - 1;
       const Task& task = tasks[static_cast<std::size_t>(at)];
       const Queries queries(task, call, qkv);
-      std::vector<AttendCall> heads = calls_of(task, call, queries);
+      HeadCalls heads(compute, task, call, queries, scratch);
       const int index = task.first_segment() + static_cast<int>(i) - first[static_cast<std::size_t>(at)];
-      run_segment(compute, task, shape, heads, index, states + static_cast<std::size_t>(i) * state, scratch);
+      run_segment(compute, task, shape, heads, index, states + static_cast<std::size_t>(i) * state);
     }
   });
   compute.pool.parallel_for(static_cast<std::int64_t>(tasks.size()), 1, [&](const auto& range) {
@@ -254,7 +323,7 @@ ScratchFloats attend_tiles_scratch(const AttentionSpec& spec, int threads, int c
   const int seen = spec.window > 0 ? std::min(context, spec.window + segment) : context;
   // attend_split() runs only with fewer tasks than threads.
   const auto segments = static_cast<std::size_t>(threads - 1) * static_cast<std::size_t>(seen / segment + 1);
-  return {.own = scratch_size(shape) + 2 * state, .shared = segments * state};
+  return {.own = scratch_size(shape, /*widened=*/true) + 2 * state, .shared = segments * state};
 }
 
 void attend_tiles(const Compute& compute, Matrix out, Matrix qkv, const AttentionCall& call) {
@@ -271,10 +340,11 @@ void attend_tiles(const Compute& compute, Matrix out, Matrix qkv, const Attentio
     attend_split(compute, out, qkv, call, tasks, state);
     return;
   }
+  const std::size_t room = scratch_size(shape, is_widened(call.cache));
   const std::int64_t cost = std::int64_t{longest} * shape.padded * shape.group;
   compute.pool.parallel_for(count, grain_for(compute.pool, count, cost), [&](const auto& range) {
-    float* scratch = compute.scratch.own(range.worker, scratch_size(shape) + 2 * state);
-    float* memory = scratch + scratch_size(shape);
+    float* scratch = compute.scratch.own(range.worker, room + 2 * state);
+    float* memory = scratch + room;
     for (auto i = range.begin; i < range.end; ++i) {
       const Task& task = tasks[static_cast<std::size_t>(i)];
       run_task(compute, task, call, qkv, memory, memory + state, scratch);

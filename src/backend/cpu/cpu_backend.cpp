@@ -44,7 +44,9 @@ class CpuBackend final : public Backend {
   }
   DType activation_type() const override { return DType::f32; }
   DType cache_type() const override { return DType::f32; }
+  std::optional<Advice> refuses_cache(const AttentionSpec& spec, CacheTypes types) const override;
   std::optional<std::string> refuses(const BlockSpec& block, WeightFormat format) const override;
+  bool takes_column_order() const override { return true; }
   std::string kernel_for(const Operation& operation, int tokens) const override;
   std::uint64_t workspace_bytes(const ModelSpec& spec, std::span<const WeightShape> weights,
                                 const Workload& largest) const override;
@@ -54,6 +56,7 @@ class CpuBackend final : public Backend {
     return cpu::allocate(bytes, purpose, roots_);
   }
   Weight pack(const HostWeight& source) override;
+  void load(std::span<Weight> to, std::span<const WeightSource> from) override;
   std::optional<Relayout> relayout(const Weight& weight) const override {
     if (kernels_ == nullptr || panel_shape(weight.format, weight.rows, weight.cols).block_bytes == 0)
       return {};
@@ -94,8 +97,10 @@ class CpuBackend final : public Backend {
   }
   void take_rows(Matrix out, NormedRows in, Matrix rows) override {
     const Matrix from = in.complete();
+    const std::size_t bytes = from.row_bytes();
     for (int r = 0; r < out.rows; ++r) {
-      std::copy_n(floats(from, *integers(rows, r)), out.cols, floats(out, r));
+      const auto row = static_cast<std::size_t>(*integers(rows, r));
+      std::copy_n(from.data + row * bytes, bytes, out.data + static_cast<std::size_t>(r) * bytes);
     }
   }
   void sample(Matrix out, Matrix logits, const SamplingInputs& inputs) override {
@@ -128,6 +133,16 @@ std::optional<std::string> CpuBackend::refuses(const BlockSpec& block, WeightFor
   return std::nullopt;
 }
 
+std::optional<Advice> CpuBackend::refuses_cache(const AttentionSpec& spec, CacheTypes types) const {
+  for (const DType type : {types.keys, types.values}) {
+    if (spec.head_dim % block_elements(type) == 0) continue;
+    return Advice{.why = fmt::format("its blocks have {} elements, and a head of this model has {}",
+                                     block_elements(type), spec.head_dim),
+                  .next = "use fp8, f16 or bf16"};
+  }
+  return std::nullopt;
+}
+
 Weight CpuBackend::pack(const HostWeight& source) {
   const int elements = block_elements(source.format);
   if (source.cols % elements != 0) {
@@ -139,7 +154,8 @@ Weight CpuBackend::pack(const HostWeight& source) {
   const std::size_t matrix_bytes = static_cast<std::size_t>(source.rows) * row_bytes;
   expects(source.data.size() == static_cast<std::size_t>(source.count) * matrix_bytes,
           "a host weight has as many bytes as its shape says");
-  Weight weight = {source.format, source.count, source.rows, source.cols, {}, 0};
+  Weight weight = {source.format, source.count, source.rows, source.cols, {}, 0, {}};
+  weight.column_order.assign(source.column_order.begin(), source.column_order.end());
   const PanelShape shape = panel_shape(source.format, source.rows, source.cols);
   if (kernels_ == nullptr || shape.block_bytes == 0) {
     weight.memory = weight_memory_.allocate(source.data.size(), "weights");
@@ -159,6 +175,27 @@ Weight CpuBackend::pack(const HostWeight& source) {
         }
       });
   return weight;
+}
+
+// Reading may be work: blocks that are made of several tensors, or rounded. So threads share the rows.
+void CpuBackend::load(std::span<Weight> to, std::span<const WeightSource> from) {
+  constexpr std::int64_t pieces_per_thread = 4;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const WeightSource& source = from[i];
+    std::vector<std::byte> stored(source.bytes());
+    const std::int64_t rows = source.all_rows();
+    const std::int64_t pieces = pool_.threads() * pieces_per_thread;
+    const std::int64_t step = std::max<std::int64_t>(1, (rows + pieces - 1) / pieces);
+    pool_.parallel_for((rows + step - 1) / step, 1, [&](const ThreadPool::Range& range) {
+      for (auto piece = range.begin; piece < range.end; ++piece) {
+        const std::int64_t first = piece * step, count = std::min(step, rows - first);
+        source.read(first, std::span(stored).subspan(static_cast<std::size_t>(first) * source.row_bytes(),
+                                                     static_cast<std::size_t>(count) * source.row_bytes()));
+      }
+    });
+    const std::vector<std::byte> bytes = in_decoder_order(source, std::move(stored));
+    to[i] = pack({source.format, source.count, source.rows, source.cols, bytes, source.column_order});
+  }
 }
 
 // Floats of mix_experts() for all its intermediate results.
@@ -181,7 +218,7 @@ std::uint64_t CpuBackend::workspace_bytes(const ModelSpec& spec, std::span<const
       active = std::max(active, moe->active);
     }
     if (kernels_ == nullptr) {
-      own = std::max(own, static_cast<std::size_t>(largest.context));
+      own = std::max(own, static_cast<std::size_t>(largest.context + block.attention.head_dim));
       continue;
     }
     const ScratchFloats need = attend_tiles_scratch(block.attention, threads, largest.context);
@@ -189,7 +226,7 @@ std::uint64_t CpuBackend::workspace_bytes(const ModelSpec& spec, std::span<const
     attention = std::max(attention, need.shared);
   }
   for (const WeightShape& weight : weights) {
-    own = std::max(own, static_cast<std::size_t>(weight.cols));
+    own = std::max(own, 2 * static_cast<std::size_t>(weight.cols));
     if (kernels_ == nullptr) continue;
     const std::int64_t rows = std::int64_t{largest.tokens} * (weight.count > 1 ? active : 1);
     const ScratchFloats need = multiply_panels_scratch(*kernels_, weight, rows, weight.count);

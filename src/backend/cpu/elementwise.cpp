@@ -154,7 +154,6 @@ void rotate_and_store(const Compute& compute, Matrix qkv, Matrix rope_table, con
   const AttentionSpec& spec = call.spec;
   const AttentionWeights& weights = call.weights;
   const int half = rope_table ? rope_table.cols / 2 : 0;
-  const int kv_width = spec.kv_heads * spec.head_dim;
   const auto finish_row = [&](std::int64_t r) {
     float* row = floats(qkv, r);
     for (int h = 0; h < spec.heads + spec.kv_heads; ++h) {
@@ -167,8 +166,10 @@ void rotate_and_store(const Compute& compute, Matrix qkv, Matrix rope_table, con
     }
     const std::int64_t slot = *integers(call.group.slots, r);
     const float* keys = row + spec.heads * spec.head_dim;
-    std::copy_n(keys, kv_width, floats(call.cache.keys, slot));
-    std::copy_n(keys + kv_width, kv_width, floats(call.cache.values, slot));
+    for (int h = 0; h < spec.kv_heads; ++h) {
+      key_head(call, h).store(slot, keys + h * spec.head_dim);
+      value_head(call, h).store(slot, keys + (spec.kv_heads + h) * spec.head_dim);
+    }
   };
   compute.pool.parallel_for(qkv.rows, grain_for(compute.pool, qkv.rows, qkv.cols), [&](const auto& range) {
     for (auto r = range.begin; r < range.end; ++r) finish_row(r);

@@ -13,6 +13,14 @@ bool has_avx512() {
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 }
 
+Kernels with_vnni() {
+  Kernels kernels = kernels_avx512;
+  kernels.level = kernels_avx512_vnni.level;
+  kernels.panel_kernel = kernels_avx512_vnni.panel_kernel;
+  kernels.quantize = kernels_avx512_vnni.quantize;
+  return kernels;
+}
+
 }  // namespace
 
 std::vector<std::string> instruction_sets() {
@@ -52,7 +60,10 @@ const Kernels* kernels_for(IsaLevel level) {
   switch (level) {
     case IsaLevel::avx2: return &kernels_avx2;
     case IsaLevel::avx512: return &kernels_avx512;
-    case IsaLevel::avx512_vnni: return &kernels_avx512_vnni;
+    case IsaLevel::avx512_vnni: {
+      static const Kernels kernels = with_vnni();
+      return &kernels;
+    }
     case IsaLevel::portable: break;
   }
   return nullptr;

@@ -12,6 +12,7 @@
 #include "backend/cpu/host.h"
 #include "spec/model_spec.h"
 #include "tensor/format.h"
+#include "tensor/matrix.h"
 
 namespace inferno::cpu {
 
@@ -93,6 +94,15 @@ struct AttendCall {
 
 inline constexpr int attend_chunk = 64;  // positions handled at once
 
+// A piece of a KV cache as floats.
+struct WidenCall {
+  float* out = nullptr;  // has room for `count`, rounded up to 16
+  const std::byte* in = nullptr;
+  int count = 0;  // whole blocks of the type
+  DType type = DType::f32;
+  float scale = 1.0f;  // of f8_e4m3
+};
+
 struct Kernels {
   IsaLevel level = IsaLevel::portable;
   const int* widths = nullptr;  // of tiles, ascending
@@ -109,10 +119,12 @@ struct Kernels {
   bool (*activate)(float* out, const float* gate, const float* up, int count,
                    const ActivationSpec& activation) = nullptr;
   void (*attend)(const AttendCall& call) = nullptr;
+  void (*widen)(const WidenCall& call) = nullptr;
 };
 
 // Defined only in builds for x86-64.
-extern const Kernels kernels_avx2, kernels_avx512, kernels_avx512_vnni;
+extern const Kernels kernels_avx2, kernels_avx512;
+extern const Kernels kernels_avx512_vnni;  // null members: as kernels_avx512
 
 // null for the portable level and for levels that this build lacks.
 const Kernels* kernels_for(IsaLevel level);

@@ -1,5 +1,7 @@
 // Matrix products in plain C++: each weight row is decoded once and multiplied with every row of the batch.
 // The definition that linear_panels.cpp is tested against.
+#include <algorithm>
+
 #include "backend/cpu/operations.h"
 #include "backend/cpu/product_loop.h"
 #include "tensor/format.h"
@@ -30,6 +32,12 @@ void multiply_row(const Product& product, const LoopSegment& segment, int row, f
   const std::int64_t stored = std::int64_t{batch.expert} * weight.rows + row;
   const std::byte* blocks = weight.memory.data() + static_cast<std::size_t>(stored) * bytes;
   decode(weight.format, {blocks, bytes}, {decoded, cols});
+  if (!weight.column_order.empty()) {  // back into the order of the input
+    const std::int32_t* order = weight.column_order.data() + std::int64_t{batch.expert} * weight.cols;
+    float* in_order = decoded + cols;
+    std::copy_n(decoded, cols, in_order);
+    for (std::size_t c = 0; c < cols; ++c) decoded[order[c]] = in_order[c];
+  }
   const int column = segment.column + row;
   const float bias = product.bias ? floats(product.bias, batch.expert)[column] : 0.0f;
   for (int i = 0; i < batch.count; ++i) {
@@ -40,11 +48,11 @@ void multiply_row(const Product& product, const LoopSegment& segment, int row, f
 
 void multiply_rows(const Compute& compute, Matrix out, Matrix in, const Linear& weights,
                    std::span<const ExpertBatch> batches) {
-  const ProductLoop loop(weights, batches, [](const Weight& weight) { return weight.rows; });
+  const ProductLoop loop(weights.parts, batches, 0, [](const Weight& weight) { return weight.rows; });
   const Product product = {out, in, weights.bias};
   const std::int64_t grain = grain_for(compute.pool, loop.total(), in.cols);
   compute.pool.parallel_for(loop.total(), grain, [&](const auto& range) {
-    float* decoded = compute.scratch.own(range.worker, static_cast<std::size_t>(in.cols));
+    float* decoded = compute.scratch.own(range.worker, 2 * static_cast<std::size_t>(in.cols));
     loop.each(range.begin, range.end, [&](const LoopSegment& segment, int begin, int end) {
       for (int row = begin; row < end; ++row) multiply_row(product, segment, row, decoded);
     });

@@ -30,7 +30,9 @@ class Tiles {
     bool floats = false;
   };
   // Cuts each batch into tiles and fills them. The memory is scratch: valid until the next Tiles.
-  Tiles(const Compute& compute, Matrix in, std::span<const ExpertBatch> batches, Wanted wanted);
+  // `column_order` is that of Weight, or empty.
+  Tiles(const Compute& compute, Matrix in, std::span<const ExpertBatch> batches, Wanted wanted,
+        std::span<const std::int32_t> column_order);
 
   std::span<const Tile> of_batch(int batch) const;
   // From column `column` on, a multiple of 32.
@@ -39,8 +41,14 @@ class Tiles {
 
  private:
   void cut(const Compute& compute, std::span<const ExpertBatch> batches, Wanted wanted);
-  void fill(const Compute& compute, const Tile& tile, const Matrix& in, const ExpertBatch& batch,
-            Wanted wanted) const;
+  struct Rows {
+    Matrix in;
+    const ExpertBatch& batch;
+    std::span<const std::int32_t> column_order;
+    float* reordered;  // memory for one row
+    const float* operator[](int i) const;
+  };
+  void fill(const Compute& compute, const Tile& tile, const Rows& rows, Wanted wanted) const;
 
   int cols_;
   float* memory_ = nullptr;
@@ -75,16 +83,19 @@ std::size_t float_size(int cols, int width) {
   return aligned(static_cast<std::size_t>(cols + cols % 2) * static_cast<std::size_t>(width));
 }
 
-Tiles::Tiles(const Compute& compute, Matrix in, std::span<const ExpertBatch> batches, Wanted wanted)
+Tiles::Tiles(const Compute& compute, Matrix in, std::span<const ExpertBatch> batches, Wanted wanted,
+             std::span<const std::int32_t> column_order)
     : cols_(in.cols) {
   cut(compute, batches, wanted);
   memory_ = compute.scratch.shared(Scratch::Use::tiles, size_);
   const auto count = static_cast<std::int64_t>(tiles_.size());
   const std::int64_t cost = std::int64_t{2} * cols_ * (tiles_.empty() ? 1 : tiles_[0].width);
   compute.pool.parallel_for(count, grain_for(compute.pool, count, cost), [&](const auto& range) {
+    float* row =
+        column_order.empty() ? nullptr : compute.scratch.own(range.worker, static_cast<std::size_t>(cols_));
     for (auto i = range.begin; i < range.end; ++i) {
       const Tile& tile = tiles_[static_cast<std::size_t>(i)];
-      fill(compute, tile, in, batches[static_cast<std::size_t>(tile.batch)], wanted);
+      fill(compute, tile, {in, batches[static_cast<std::size_t>(tile.batch)], column_order, row}, wanted);
     }
   });
 }
@@ -108,8 +119,16 @@ void Tiles::cut(const Compute& compute, std::span<const ExpertBatch> batches, Wa
   first_of_batch_.push_back(tiles_.size());
 }
 
-void Tiles::fill(const Compute& compute, const Tile& tile, const Matrix& in, const ExpertBatch& batch,
-                 Wanted wanted) const {
+// Row i of the batch, in the order of the weight's columns.
+const float* Tiles::Rows::operator[](int i) const {
+  const float* row = floats_of(in, batch, i);
+  if (column_order.empty()) return row;
+  const std::int32_t* order = column_order.data() + std::int64_t{batch.expert} * in.cols;
+  for (int c = 0; c < in.cols; ++c) reordered[c] = row[order[c]];
+  return reordered;
+}
+
+void Tiles::fill(const Compute& compute, const Tile& tile, const Rows& rows, Wanted wanted) const {
   const IntegerShape shape(cols_, tile.width);
   float* integers = memory_ + tile.integers;
   float* values = memory_ + tile.floats;
@@ -120,7 +139,7 @@ void Tiles::fill(const Compute& compute, const Tile& tile, const Matrix& in, con
   }
   for (int t = 0; t < tile.tokens; ++t) {
     const int i = tile.first + t;
-    const float* row = floats_of(in, batch, i);
+    const float* row = rows[i];
     if (wanted.integers) {
       compute.kernels->quantize({.in = row,
                                  .cols = cols_,
@@ -273,6 +292,32 @@ void multiply_panels_of(const Product& product, const LoopSegment& segment, int 
   }
 }
 
+// Some of a product's parts.
+struct PartRun {
+  std::span<const Weight* const> parts;
+  int first_column = 0;  // of the output
+  Matrix bias;           // of all parts
+};
+
+// Parts whose columns have the same order, hence read the same tiles.
+void multiply_together(const Compute& compute, Matrix out, Matrix in, const PartRun& run,
+                       std::span<const ExpertBatch> batches) {
+  Tiles::Wanted wanted;
+  for (const Weight* part : run.parts) {
+    (has_integers(part->format) ? wanted.integers : wanted.floats) = true;
+  }
+  const Tiles tiles(compute, in, batches, wanted, run.parts.front()->column_order);
+  const ProductLoop loop(run.parts, batches, run.first_column, panels_of);
+  const Product product = {compute, out, run.bias, tiles};
+  const std::int64_t cost = std::int64_t{in.cols} * panel_rows;
+  const std::int64_t grain = grain_for(compute.pool, loop.total(), cost);
+  compute.pool.parallel_for(loop.total(), grain, [&](const auto& range) {
+    loop.each(range.begin, range.end, [&](const LoopSegment& segment, int begin, int end) {
+      multiply_panels_of(product, segment, begin, end, range.worker);
+    });
+  });
+}
+
 }  // namespace
 
 ScratchFloats multiply_panels_scratch(const Kernels& kernels, const WeightShape& weight, std::int64_t rows,
@@ -288,20 +333,15 @@ ScratchFloats multiply_panels_scratch(const Kernels& kernels, const WeightShape&
 
 void multiply_panels(const Compute& compute, Matrix out, Matrix in, const Linear& weights,
                      std::span<const ExpertBatch> batches) {
-  Tiles::Wanted wanted;
-  for (const Weight* part : weights.parts) {
-    (has_integers(part->format) ? wanted.integers : wanted.floats) = true;
+  const std::span<const Weight* const> parts = weights.parts;
+  PartRun run = {.parts = {}, .first_column = 0, .bias = weights.bias};
+  for (std::size_t first = 0; first < parts.size(); first += run.parts.size()) {
+    std::size_t end = first + 1;
+    while (end < parts.size() && parts[end]->column_order == parts[first]->column_order) ++end;
+    run.parts = parts.subspan(first, end - first);
+    multiply_together(compute, out, in, run, batches);
+    for (const Weight* part : run.parts) run.first_column += part->rows;
   }
-  const Tiles tiles(compute, in, batches, wanted);
-  const ProductLoop loop(weights, batches, panels_of);
-  const Product product = {compute, out, weights.bias, tiles};
-  const std::int64_t cost = std::int64_t{in.cols} * panel_rows;
-  const std::int64_t grain = grain_for(compute.pool, loop.total(), cost);
-  compute.pool.parallel_for(loop.total(), grain, [&](const auto& range) {
-    loop.each(range.begin, range.end, [&](const LoopSegment& segment, int begin, int end) {
-      multiply_panels_of(product, segment, begin, end, range.worker);
-    });
-  });
 }
 
 }  // namespace inferno::cpu

@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
+
+#include "backend/cpu/kernels.h"
 #include "backend/cpu/scene.h"
 
 namespace inferno::cpu {
@@ -56,6 +60,61 @@ TEST_P(LinearAtLevel, PutsPartsOfDifferentFormatsSideBySideAndAddsTheBias) {
     scene.backend->linear(out, in, {parts, bias});
     EXPECT_LT(relative_error(out, product(scene, in, parts, bias)), 1e-4);
   }
+}
+
+// A random order of the columns of each of `count` matrices.
+std::vector<std::int32_t> random_orders(Scene& scene, int cols, int count) {
+  std::vector<std::int32_t> orders;
+  for (int i = 0; i < count; ++i) {
+    std::vector<std::int32_t> one(static_cast<std::size_t>(cols));
+    std::iota(one.begin(), one.end(), 0);
+    std::shuffle(one.begin(), one.end(), scene.bits());
+    orders.insert(orders.end(), one.begin(), one.end());
+  }
+  return orders;
+}
+
+TEST_P(LinearAtLevel, TakesTheColumnsOfEachPartInItsOrder) {
+  Scene scene(GetParam());
+  const auto ordered = [&](WeightFormat format, int rows) {
+    return &scene.random_weight(format, rows, 256, 1, random_orders(scene, 256, 1));
+  };
+  const std::vector<const Weight*> parts = {
+      ordered(WeightFormat::q4_0, 19), &scene.random_weight(WeightFormat::int4_64, 5, 256),
+      ordered(WeightFormat::fp8_32, 20), ordered(WeightFormat::nf4_32, 6)};
+  const Matrix bias = scene.random(1, 50);
+  for (const int tokens : {1, 6, 40}) {
+    const Matrix in = scene.random(tokens, 256);
+    const Matrix out = scene.zeros(tokens, 50);
+    scene.backend->linear(out, in, {parts, bias});
+    EXPECT_LT(relative_error(out, product(scene, in, parts, bias)), 1e-4);
+  }
+}
+
+TEST_P(LinearAtLevel, TakesTheColumnsOfEachExpertInItsOrder) {
+  Scene scene(GetParam());
+  constexpr int rows = 24, cols = 128;
+  const Weight& weight =
+      scene.random_weight(WeightFormat::int4_32, rows, cols, 3, random_orders(scene, cols, 3));
+  const Matrix in = scene.random(5, cols), out = scene.zeros(5, rows);
+  const ExpertBatch batches[] = {{.expert = 2, .first = 0, .input = {}, .count = 3},
+                                 {.expert = 0, .first = 3, .input = {}, .count = 2}};
+  ThreadPool pool(2);
+  Scratch scratch(2);
+  multiply({pool, scratch, kernels_for(GetParam())}, out, in, {{&weight}, {}}, batches);
+  std::vector<double> expected;
+  for (int t = 0; t < 5; ++t) {
+    const std::size_t first = (t < 3 ? 2u : 0u) * rows * cols;
+    for (std::size_t r = 0; r < rows; ++r) {
+      double sum = 0.0;
+      for (std::size_t c = 0; c < cols; ++c) {
+        sum += static_cast<double>(floats(in, t)[c]) *
+               static_cast<double>(scene.values(weight)[first + r * cols + c]);
+      }
+      expected.push_back(sum);
+    }
+  }
+  EXPECT_LT(relative_error(out, expected), 1e-4);
 }
 
 TEST_P(LinearAtLevel, KeepsSmallActivationsBesideHugeOnes) {

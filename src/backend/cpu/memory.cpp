@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <string>
 
-#include "backend/cpu/memory.h"
 #include "base/error.h"
 #include "base/sizes.h"
 

@@ -1,5 +1,5 @@
 // The CPU backend's operations. They follow the contract in backend/backend.h, which also describes the
-// shapes; all activations and the cache are f32.
+// shapes; all activations are f32, and the cache may have any type.
 #pragma once
 
 #include <span>
@@ -59,6 +59,35 @@ void multiply(const Compute& compute, Matrix out, Matrix in, const Linear& weigh
 void multiply_panels(const Compute& compute, Matrix out, Matrix in, const Linear& weights,
                      std::span<const ExpertBatch> batches);
 void attend_tiles(const Compute& compute, Matrix out, Matrix qkv, const AttentionCall& call);
+
+// One head of a cache, as the operations see it.
+struct CacheHead {
+  CacheHead(const Matrix& cache, const Matrix& scales, int head, int head_dim)
+      : matrix(cache),
+        dim(head_dim),
+        offset(bytes_for(cache.dtype, static_cast<std::size_t>(head) * static_cast<std::size_t>(head_dim))),
+        scale(scales ? floats(scales)[head] : 1.0f) {}
+
+  std::byte* at(std::int64_t row) const {
+    return matrix.data + static_cast<std::size_t>(row) * matrix.row_bytes() + offset;
+  }
+  // Rounds dim floats to the type of the cache. What is not finite, or too large for a block, stays visible
+  // as NaN or infinity; FP8 has neither infinity nor values above 448 and takes the largest instead.
+  void store(std::int64_t row, const float* from) const;
+  // The floats of a row: in the cache itself, or decoded to `room`, which has room for dim, rounded up to 16.
+  const float* read(const Compute& compute, std::int64_t row, float* room) const;
+
+  Matrix matrix;
+  int dim;
+  std::size_t offset;  // of the head, in a row
+  float scale;         // of FP8
+};
+inline CacheHead key_head(const AttentionCall& call, int head) {
+  return {call.cache.keys, call.weights.key_scales, head, call.spec.head_dim};
+}
+inline CacheHead value_head(const AttentionCall& call, int head) {
+  return {call.cache.values, call.weights.value_scales, head, call.spec.head_dim};
+}
 
 // Upper bounds of the floats that operations take from Scratch, for Backend::workspace_bytes().
 struct ScratchFloats {

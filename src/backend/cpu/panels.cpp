@@ -56,6 +56,15 @@ int code_of(const Iq4_XS& block, int i) {
   return nibble(block.nibbles + i / 32 * 16, i % 32);
 }
 
+template <int count>
+int code_of(const Int4<count>& block, int i) {
+  return nibble_in_groups(block.nibbles, i);
+}
+template <int count>
+int code_of(const Nvfp4<count>& block, int i) {
+  return nibble_in_groups(block.nibbles, i);
+}
+
 // Bits [from, from + bits) of all codes of row r, into lines as panels.h describes.
 template <int bits, int elements>
 void put_codes(Line* lines, const std::uint8_t (&codes)[elements], int r, int from = 0) {
@@ -158,6 +167,26 @@ void put(Panel<Iq4_XS>& to, const Iq4_XS& from, const Codes256& codes, int r) {
   put_codes<4>(to.codes[0], codes, r);
 }
 
+template <int count>
+void put(Panel<Int4<count>>& to, const Int4<count>& from, const std::uint8_t (&codes)[count], int r) {
+  to.scales[r] = from.scale.value();
+  to.zeros[r] = from.zero;
+  put_codes<4>(to.codes[0], codes, r);
+}
+template <int count>
+void put(Panel<Nvfp4<count>>& to, const Nvfp4<count>& from, const std::uint8_t (&codes)[count], int r) {
+  to.factors[r] = from.factor.value();
+  put_groups(to.scales, from.scales, r);
+  put_codes<4>(to.codes[0], codes, r);
+}
+
+// Four columns of bytes, in the order that panels.h describes.
+template <int count>
+void put_quads(std::uint8_t (*quads)[4 * panel_rows], const std::uint8_t (&codes)[count], int r) {
+  constexpr int place[] = {0, 2, 1, 3};
+  for (int i = 0; i < count; ++i) quads[i / 4][4 * r + place[i % 4]] = codes[i];
+}
+
 // Row r of column block b.
 template <class B>
 void put_block(Panel<B>* panel, const B& block, int b, int r) {
@@ -167,10 +196,21 @@ void put_block(Panel<B>* panel, const B& block, int b, int r) {
 }
 void put_block(Panel<Q8_0>* panel, const Q8_0& block, int b, int r) {
   panel[b].scales[r] = block.scale;
-  constexpr int place[] = {0, 2, 1, 3};
-  for (int i = 0; i < 32; ++i) {
-    panel[b].quads[i / 4][4 * r + place[i % 4]] = static_cast<std::uint8_t>(block.quants[i] + 128);
-  }
+  Codes32 codes;
+  for (int i = 0; i < 32; ++i) codes[i] = static_cast<std::uint8_t>(block.quants[i] + 128);
+  put_quads(panel[b].quads, codes, r);
+}
+template <int count>
+  requires(count >= 32)
+void put_block(Panel<Int8<count>>* panel, const Int8<count>& block, int b, int r) {
+  panel[b].scales[r] = block.scale.value();
+  panel[b].zeros[r] = block.zero;
+  put_quads(panel[b].quads, block.codes, r);
+}
+template <int count>
+void put_block(Panel<Fp8<count>>* panel, const Fp8<count>& block, int b, int r) {
+  panel[b].scales[r] = block.scale.value();
+  for (int i = 0; i < count; ++i) panel[b].codes[i][r] = block.codes[i];
 }
 void put_block(Panel<F32>* panel, const F32& block, int b, int r) {
   panel[b].values[r] = block.value;

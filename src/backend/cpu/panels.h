@@ -122,6 +122,31 @@ struct Panel<blocks::Iq4_XS> {
   Line codes[8][4];
 };
 
+template <int count>
+struct Panel<blocks::Int4<count>> {
+  float scales[panel_rows];
+  std::uint8_t zeros[panel_rows];
+  Line codes[count / 32][4];
+};
+template <int count>
+  requires(count >= 32)  // integer kernels multiply 32 activations under one scale
+struct Panel<blocks::Int8<count>> {
+  float scales[panel_rows];
+  std::uint8_t zeros[panel_rows];
+  std::uint8_t quads[count / 4][4 * panel_rows];  // as in Q8_0's
+};
+template <int count>
+struct Panel<blocks::Fp8<count>> {
+  float scales[panel_rows];
+  std::uint8_t codes[count][panel_rows];
+};
+template <int count>
+struct Panel<blocks::Nvfp4<count>> {
+  float factors[panel_rows];
+  std::uint8_t scales[count / 16][panel_rows];
+  Line codes[count / 16][2];
+};
+
 template <class B>
 concept HasPanel = sizeof(Panel<B>) > 1;
 
@@ -131,9 +156,16 @@ inline constexpr int panel_columns = B::elements;
 template <>
 inline constexpr int panel_columns<blocks::Bf16> = 2;
 
-// The kernels multiply whole numbers (a row's activations become 16-bit numbers) or floats.
+// The kernels multiply whole numbers (a row's activations become 16-bit numbers), floats, or narrow floats
+// under a scale for each block.
 template <class B>
-concept HasIntegers = HasPanel<B> && B::elements > 1;
+concept HasScaledFloats = HasPanel<B> && requires(Panel<B> panel) {
+  panel.scales;
+  panel.codes[B::elements - 1][panel_rows - 1];
+  requires sizeof(panel.codes) == B::elements* panel_rows;
+};
+template <class B>
+concept HasIntegers = HasPanel<B> && B::elements > 1 && !HasScaledFloats<B>;
 
 // Offsets of the matrices and panels of a weight. `block_bytes` is 0 for formats that stay as stored.
 struct PanelShape {

@@ -21,12 +21,14 @@ struct LoopSegment {
 
 class ProductLoop {
  public:
-  // count_of(weight) is the number of steps that a weight takes.
+  // count_of(weight) is the number of steps that a weight takes; `first_column` the output column of the
+  // first part's first row.
   template <class CountOf>
-  ProductLoop(const Linear& weights, std::span<const ExpertBatch> batches, const CountOf& count_of) {
+  ProductLoop(std::span<const Weight* const> parts, std::span<const ExpertBatch> batches, int first_column,
+              const CountOf& count_of) {
     for (std::size_t b = 0; b < batches.size(); ++b) {
-      int column = 0;
-      for (const Weight* part : weights.parts) {
+      int column = first_column;
+      for (const Weight* part : parts) {
         segments_.push_back({&batches[b], static_cast<int>(b), part, column, total_, count_of(*part)});
         column += part->rows;
         total_ += segments_.back().count;

@@ -104,14 +104,21 @@ int find_likeliest(ListEntry* found, int wanted, const float* logits, int count)
   return size;
 }
 
+// The lists and the mask that a SamplingRow refers to.
+struct RowLimits {
+  const ListEntry* lists = nullptr;
+  const std::uint32_t* mask = nullptr;  // null: every token
+};
+
 class RowSampler {
  public:
   // `memory` has room for a Candidate for every token.
-  RowSampler(float* logits, int vocab, const SamplingRow& row, const ListEntry* lists, float* memory)
+  RowSampler(float* logits, int vocab, const SamplingRow& row, const RowLimits& limits, float* memory)
       : logits_(logits),
         vocab_(vocab),
         row_(row),
-        lists_(lists),
+        lists_(limits.lists),
+        mask_(limits.mask),
         memory_(reinterpret_cast<Candidate*>(memory)) {}
 
   // alternatives: row.alternatives entries after the head.
@@ -177,19 +184,33 @@ class RowSampler {
     for (const ListEntry& entry : bias) logits_[entry.token] += entry.value;
   }
 
+  bool is_in_mask(std::int32_t token) const {
+    return mask_ == nullptr || (mask_[token / 32] >> (token % 32) & 1u) != 0;
+  }
+
   // Visits every token that may be drawn.
   template <class Visit>
   void each_allowed(const Visit& visit) const {
     const std::span<const ListEntry> allowed = entries(row_.allowed);
-    if (allowed.empty()) {
-      for (int token = 0; token < vocab_; ++token) visit(token, logits_[token]);
-    } else {
-      for (const ListEntry& entry : allowed) visit(entry.token, logits_[entry.token]);
+    for (const ListEntry& entry : allowed) {
+      if (is_in_mask(entry.token)) visit(entry.token, logits_[entry.token]);
+    }
+    if (!allowed.empty()) return;
+    if (mask_ != nullptr) return each_in_mask(visit);
+    for (int token = 0; token < vocab_; ++token) visit(token, logits_[token]);
+  }
+  template <class Visit>
+  void each_in_mask(const Visit& visit) const {
+    for (int word = 0; word < mask_words(vocab_); ++word) {
+      for (std::uint32_t bits = mask_[word]; bits != 0; bits &= bits - 1) {
+        const int token = 32 * word + std::countr_zero(bits);
+        if (token < vocab_) visit(token, logits_[token]);
+      }
     }
   }
 
   float largest_allowed() const {
-    if (row_.allowed.begin == row_.allowed.end) return largest(logits_, vocab_);
+    if (row_.allowed.begin == row_.allowed.end && mask_ == nullptr) return largest(logits_, vocab_);
     float top = nowhere;
     each_allowed([&](std::int32_t, float l) { top = std::max(top, l); });
     return top;
@@ -228,13 +249,16 @@ class RowSampler {
     std::size_t size = 0;
     const std::span<const ListEntry> allowed = entries(row_.allowed);
     for (const ListEntry& entry : allowed) {
+      if (!is_in_mask(entry.token)) continue;
       const float weight = exponential((logits_[entry.token] - top) * scale);
       if (weight >= least) memory_[size++] = {weight, entry.token};
     }
-    float weights[chunk];
+    float weights[chunk], unmasked[chunk];
     for (int first = 0; allowed.empty() && first < vocab_; first += chunk) {
       const int some = std::min(chunk, vocab_ - first);
-      exponentials(weights, logits_ + first, some, top, scale);
+      if (is_chunk_masked(first, some)) continue;
+      exponentials(weights, mask_ == nullptr ? logits_ + first : masked(unmasked, first, some), some, top,
+                   scale);
       for (int i = 0; i < some; ++i) {
         if (weights[i] >= least) memory_[size++] = {weights[i], first + i};
       }
@@ -242,6 +266,20 @@ class RowSampler {
     const Candidates all(memory_, size);
     total_ = mass(all);
     return all;
+  }
+
+  bool is_chunk_masked(int first, int count) const {
+    static_assert(chunk % 32 == 0);
+    if (mask_ == nullptr) return false;
+    const std::uint32_t* words = mask_ + first / 32;
+    return std::all_of(words, words + mask_words(count), [](std::uint32_t word) { return word == 0; });
+  }
+
+  // The logits of a chunk, minus infinity for tokens that the mask forbids: those may be larger than the
+  // largest allowed one, which exponential() does not expect.
+  const float* masked(float* out, int first, int count) const {
+    for (int i = 0; i < count; ++i) out[i] = is_in_mask(first + i) ? logits_[first + i] : nowhere;
+    return out;
   }
 
   // The smallest of a few distances within which there are k tokens, or `reach`.
@@ -343,6 +381,7 @@ class RowSampler {
   int vocab_;
   const SamplingRow& row_;
   const ListEntry* lists_;
+  const std::uint32_t* mask_;
   Candidate* memory_;
   double total_ = 0.0;
   std::vector<Candidate> kept_;
@@ -353,12 +392,15 @@ class RowSampler {
 void sample(const Compute& compute, Matrix out, Matrix logits, const SamplingInputs& inputs) {
   const auto* rows = reinterpret_cast<const SamplingRow*>(inputs.rows.data);
   const auto* lists = reinterpret_cast<const ListEntry*>(inputs.lists.data);
+  const auto* masks = reinterpret_cast<const std::uint32_t*>(inputs.masks.data);
   auto* tokens = reinterpret_cast<std::int32_t*>(inputs.tokens.data);
   compute.pool.parallel_for(logits.rows, 1, [&](const auto& range) {
     float* memory = compute.scratch.own(range.worker, 2 * static_cast<std::size_t>(logits.cols));
     for (auto r = range.begin; r < range.end; ++r) {
       std::byte* to = out.data + static_cast<std::size_t>(r) * static_cast<std::size_t>(out.cols) * 4;
-      RowSampler sampler(floats(logits, r), logits.cols, rows[r], lists, memory);
+      const std::uint32_t* mask =
+          rows[r].mask < 0 ? nullptr : masks + std::int64_t{rows[r].mask} * inputs.masks.cols;
+      RowSampler sampler(floats(logits, r), logits.cols, rows[r], {lists, mask}, memory);
       auto* alternatives = reinterpret_cast<ListEntry*>(to + sizeof(SampleHead));
       const SampleHead head = sampler.run(alternatives);
       *reinterpret_cast<SampleHead*>(to) = head;

@@ -56,14 +56,24 @@ class Scene {
     std::memcpy(matrix.data, values.data(), matrix.bytes());
     return matrix;
   }
-  const Weight& random_weight(WeightFormat format, int rows, int cols, int count = 1) {
+  // `order` is a Weight::column_order; values() are then in the order of the input.
+  const Weight& random_weight(WeightFormat format, int rows, int cols, int count = 1,
+                              const std::vector<std::int32_t>& order = {}) {
     const std::size_t elements =
         static_cast<std::size_t>(count) * static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols);
     std::vector<std::byte> bytes(bytes_for(format, elements));
     fill_random(format, bytes, 1.0f, bits_());
     std::vector<float> decoded(elements);
     decode(format, bytes, decoded);
-    weights_.push_back(backend->pack({format, count, rows, cols, bytes}));
+    weights_.push_back(backend->pack({format, count, rows, cols, bytes, order}));
+    if (!order.empty()) {
+      const std::vector<float> stored = decoded;
+      const auto width = static_cast<std::size_t>(cols), matrix = static_cast<std::size_t>(rows) * width;
+      for (std::size_t i = 0; i < elements; ++i) {
+        const auto column = static_cast<std::size_t>(order[i / matrix * width + i % width]);
+        decoded[i / width * width + column] = stored[i];
+      }
+    }
     decoded_.push_back(std::move(decoded));
     return weights_.back();
   }

@@ -8,6 +8,7 @@
 
 #include "backend/cuda/check.h"
 #include "backend/cuda/dispatch/dispatch.h"
+#include "backend/cuda/dispatch/formats.h"
 #include "backend/cuda/graph.h"
 #include "backend/cuda/kernels/attention/attention.h"
 #include "backend/cuda/kernels/elementwise/elementwise.h"
@@ -236,7 +237,13 @@ class CudaBackend final : public Backend {
   Marks marks_;
 };
 
-std::optional<std::string> CudaBackend::refuses(const BlockSpec& block, WeightFormat) const {
+std::optional<std::string> CudaBackend::refuses(const BlockSpec& block, WeightFormat format) const {
+  if (!traits_of(format).is_supported) {
+    return fmt::format(
+        "{} weights have no CUDA kernels yet, and decoding them to floats would need several "
+        "times the memory; use --device cpu, or a GGUF, bf16 or MXFP4 checkpoint of this model",
+        name_of(format));
+  }
   const AttentionSpec& attention = block.attention;
   if (attention.head_dim <= 0 || attention.kv_heads <= 0 || attention.heads % attention.kv_heads != 0) {
     return fmt::format("{} query heads cannot share {} key heads of {} elements", attention.heads,

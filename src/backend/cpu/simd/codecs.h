@@ -309,5 +309,55 @@ struct Codec<M, blocks::Iq4_XS> {
   }
 };
 
+// The blocks of tensor/blocks/scaled.h.
+template <class M, int count>
+struct Codec<M, blocks::Int4<count>> {
+  using P = Panel<blocks::Int4<count>>;
+  static constexpr int unit = 32;
+  static constexpr bool has_minimum = true;
+  static auto scale(const P& panel, int) { return M::load(panel.scales); }
+  static auto minimum(const P& panel, int u) {
+    const auto zero = M::minus(M::no_floats(), M::to_floats(M::bytes(panel.zeros)));
+    return M::times(scale(panel, u), zero);
+  }
+  template <int step>
+  static CodeStep<M, 4> open(const P& panel, int u) {
+    return {M::line(panel.codes[u][step])};
+  }
+};
+
+template <class M, int count>
+struct Codec<M, blocks::Int8<count>> {
+  using P = Panel<blocks::Int8<count>>;
+  static constexpr int unit = 32;
+  static constexpr bool has_minimum = true;
+  static auto scale(const P& panel, int) { return M::load(panel.scales); }
+  static auto minimum(const P& panel, int u) {
+    // ByteStep subtracts 128, the zero point of symmetric weights, which then have no minimum.
+    const auto zero = M::minus(M::floats(128.0f), M::to_floats(M::bytes(panel.zeros)));
+    return M::times(scale(panel, u), zero);
+  }
+  template <int step>
+  static ByteStep<M> open(const P& panel, int u) {
+    return {M::line(panel.quads[u * (unit / 4) + step])};
+  }
+};
+
+template <class M, int count>
+struct Codec<M, blocks::Nvfp4<count>> {
+  using P = Panel<blocks::Nvfp4<count>>;
+  static constexpr int unit = 16;
+  static constexpr bool has_minimum = false;
+  static auto scale(const P& panel, int u) {
+    // 128, because from_e4m3() gives 2^-8 of the value and the table holds doubled ones.
+    const auto group = M::times(M::from_e4m3(panel.scales[u]), M::floats(128.0f));
+    return M::times(M::load(panel.factors), group);
+  }
+  template <int step>
+  static TableStep<M> open(const P& panel, int u) {
+    return {{M::line(panel.codes[u][step])}, M::table(e2m1_doubled)};
+  }
+};
+
 }  // namespace
 }  // namespace inferno::cpu

@@ -5,6 +5,7 @@
 #include "backend/cpu/simd/elementwise.h"
 #include "backend/cpu/simd/machine_avx2.h"
 #include "backend/cpu/simd/multiply.h"
+#include "backend/cpu/simd/widen.h"
 
 namespace inferno::cpu {
 namespace {
@@ -24,6 +25,7 @@ const Kernels kernels_avx2 = {
     .add_scaled = add_scaled<Avx2>,
     .activate = activate<Avx2>,
     .attend = attend<Avx2>,
+    .widen = widen<Avx2>,
 };
 
 }  // namespace inferno::cpu

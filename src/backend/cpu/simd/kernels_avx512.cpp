@@ -5,6 +5,7 @@
 #include "backend/cpu/simd/elementwise.h"
 #include "backend/cpu/simd/machine_avx512.h"
 #include "backend/cpu/simd/multiply.h"
+#include "backend/cpu/simd/widen.h"
 
 namespace inferno::cpu {
 namespace {
@@ -30,6 +31,7 @@ const Kernels kernels_avx512 = {
     .add_scaled = add_scaled<Plain512>,
     .activate = activate<Plain512>,
     .attend = attend<Plain512>,
+    .widen = widen<Plain512>,
 };
 
 }  // namespace inferno::cpu

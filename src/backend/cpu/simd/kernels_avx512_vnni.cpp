@@ -1,7 +1,7 @@
 // The kernels for AVX-512 with VNNI, which multiplies and adds pairs, and fours of bytes, in one instruction.
+// Kernels on floats are those of AVX-512.
 #include "backend/cpu/kernels.h"
 
-#include "backend/cpu/simd/attend.h"
 #include "backend/cpu/simd/elementwise.h"
 #include "backend/cpu/simd/machine_avx512.h"
 #include "backend/cpu/simd/multiply.h"
@@ -26,21 +26,17 @@ struct Vnni512 : Avx512 {
   }
 };
 
-constexpr int tile_widths[] = {1, 2, 4, 8, 12};
+PanelKernel panel_kernel(WeightFormat format, int width) {
+  const PanelKernel integers = integer_kernel_among<Vnni512, 1, 2, 4, 8, 12>(format, width);
+  return integers != nullptr ? integers : kernels_avx512.panel_kernel(format, width);
+}
 
 }  // namespace
 
 const Kernels kernels_avx512_vnni = {
     .level = IsaLevel::avx512_vnni,
-    .widths = tile_widths,
-    .width_count = sizeof(tile_widths) / sizeof(tile_widths[0]),
-    .panel_kernel = panel_kernel_among<Vnni512, 1, 2, 4, 8, 12>,
-    .expand_block = expand_block<Vnni512>,
+    .panel_kernel = panel_kernel,
     .quantize = quantize<Vnni512>,
-    .normalize = normalize<Vnni512>,
-    .add_scaled = add_scaled<Vnni512>,
-    .activate = activate<Vnni512>,
-    .attend = attend<Vnni512>,
 };
 
 }  // namespace inferno::cpu

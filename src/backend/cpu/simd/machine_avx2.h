@@ -138,6 +138,13 @@ struct Avx2 {
   static Floats from_halves(const std::uint16_t* from) {
     return {_mm256_cvtph_ps(half_at(from)), _mm256_cvtph_ps(half_at(from + 8))};
   }
+  static Floats from_e4m3(const std::uint8_t* from) {
+    const __m256i wide = _mm256_cvtepi8_epi16(half_at(from));
+    const __m256i halves =
+        _mm256_and_si256(_mm256_slli_epi16(wide, 7), _mm256_set1_epi16(static_cast<short>(0xBFFF)));
+    return {_mm256_cvtph_ps(_mm256_castsi256_si128(halves)),
+            _mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1))};
+  }
   static Floats even_bf16(Words x) {
     return {_mm256_castsi256_ps(_mm256_slli_epi32(x.low, 16)),
             _mm256_castsi256_ps(_mm256_slli_epi32(x.high, 16))};

@@ -224,10 +224,44 @@ void multiply_floats(const PanelCall& call) {
   end_sums<M>(sums, call);
 }
 
+// E4M3 codes: the products of a block are summed first, then multiplied by its scale. As in add_columns(),
+// the number of accumulators does not depend on the number of tokens.
+template <class M, HasScaledFloats B, int width>
+void multiply_scaled_floats(const PanelCall& call) {
+  constexpr int ways = M::float_chains, stride = 8;
+  const auto* panel = reinterpret_cast<const Panel<B>*>(call.panel);
+  const bool prefetches = width > 2 || call.prefetches;
+  typename M::Floats sums[width];
+  begin_sums<M>(sums, call);
+  for (int b = 0; b < call.blocks; ++b) {
+    const float* in = call.floats + std::ptrdiff_t{b} * B::elements * width;
+    typename M::Floats parts[ways][width];
+    repeat<ways * width>([&]<int i>() { parts[i / width][i % width] = M::no_floats(); });
+    for (int c = 0; c < B::elements; c += stride, in += stride * width) {
+      if (prefetches) prefetch<stride * panel_rows>(panel[b].codes[c]);
+      repeat<stride>([&]<int i>() __attribute__((always_inline)) {
+        const auto weights = M::from_e4m3(panel[b].codes[c + i]);
+        repeat<width>([&]<int t>() __attribute__((always_inline)) {
+          parts[i % ways][t] = M::fma(weights, M::floats(in[i * width + t]), parts[i % ways][t]);
+        });
+      });
+    }
+    const auto scale = M::load(panel[b].scales);
+    repeat<width>([&]<int t>() __attribute__((always_inline)) {
+      auto total = parts[0][t];
+      repeat<ways - 1>([&]<int i>() { total = M::plus(total, parts[i + 1][t]); });
+      sums[t] = M::fma(M::times(total, M::floats(256.0f)), scale, sums[t]);
+    });
+  }
+  end_sums<M>(sums, call);
+}
+
 template <class M, HasPanel B, int width>
 constexpr PanelKernel kernel_of() {
   if constexpr (HasIntegers<B>) {
     return multiply_integers<M, B, width>;
+  } else if constexpr (HasScaledFloats<B>) {
+    return multiply_scaled_floats<M, B, width>;
   } else {
     return multiply_floats<M, B, width>;
   }
@@ -240,6 +274,18 @@ PanelKernel panel_kernel_among(WeightFormat format, int width) {
     PanelKernel found = nullptr;
     if constexpr (HasPanel<B>) {
       ((found = widths == width ? kernel_of<M, B, widths>() : found), ...);
+    }
+    return found;
+  });
+}
+
+// The same for formats with integer kernels alone.
+template <class M, int... widths>
+PanelKernel integer_kernel_among(WeightFormat format, int width) {
+  return visit(format, [width]<Block B>(B) -> PanelKernel {
+    PanelKernel found = nullptr;
+    if constexpr (HasIntegers<B>) {
+      ((found = widths == width ? multiply_integers<M, B, widths> : found), ...);
     }
     return found;
   });
@@ -265,6 +311,12 @@ void expand_block(WeightFormat format, const std::byte* block, float* out) {
             M::store(out + (u * C::unit + 2 * pair + odd) * panel_rows, values);
           });
         });
+      }
+    } else if constexpr (HasScaledFloats<B>) {
+      const auto& panel = *reinterpret_cast<const Panel<B>*>(block);
+      for (int c = 0; c < B::elements; ++c) {
+        const auto values = M::times(M::from_e4m3(panel.codes[c]), M::floats(256.0f));
+        M::store(out + c * panel_rows, M::times(values, M::load(panel.scales)));
       }
     } else if constexpr (HasPanel<B>) {
       const auto& panel = *reinterpret_cast<const Panel<B>*>(block);

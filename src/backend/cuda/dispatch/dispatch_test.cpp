@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "backend/cuda/dispatch/dispatch.h"
+#include "support/source_dir.h"
 
 namespace inferno::cuda {
 namespace {
@@ -56,7 +57,7 @@ std::string ranges(const std::function<std::string(int tokens)>& choice) {
 std::string for_each_format(int cols, const std::function<std::string(WeightFormat)>& choices) {
   std::vector<std::pair<std::string, std::vector<std::string_view>>> lines;
   for (const WeightFormat format : all_formats) {
-    if (cols % block_elements(format) != 0) continue;
+    if (cols % block_elements(format) != 0 || !traits_of(format).is_supported) continue;
     const std::string choice = choices(format);
     auto line = std::ranges::find(lines, choice, [](const auto& l) { return l.first; });
     if (line == lines.end()) line = lines.insert(lines.end(), {choice, {}});
@@ -309,6 +310,7 @@ TEST(Dispatch, GivesWideWeightsToGemmEarlier) {
 
 TEST(Dispatch, FloatActivationsUseTheGenericKernels) {
   for (const WeightFormat format : all_formats) {
+    if (!traits_of(format).is_supported) continue;
     const WeightView weight = view_of_shape({format, 1, 256, 256});
     for (const int tokens : {1, 16, 4096}) {
       EXPECT_EQ(choose_linear(

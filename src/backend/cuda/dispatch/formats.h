@@ -27,6 +27,7 @@ struct Chunk {
 struct FormatTraits {
   WeightFormat format = WeightFormat::f32;
   Layout layout = Layout::stored;  // what the fast kernels read
+  bool is_supported = true;        // false: no kernel reads it, and the backend refuses it at load
   tiles::Chunk chunk = {};         // of Layout::tiled
   bool has_gemv = false;
   // Chunks of a ring stage that one warp of the stream kernel multiplies; 0: there is no such kernel.
@@ -105,6 +106,20 @@ inline constexpr std::array format_traits = {
                  .has_grouped_f16 = true,
                  .has_coded_gemm = true,
                  .is_slow_to_decode = true},
+    FormatTraits{.format = WeightFormat::int4_32, .is_supported = false},
+    FormatTraits{.format = WeightFormat::int4_64, .is_supported = false},
+    FormatTraits{.format = WeightFormat::int4_128, .is_supported = false},
+    FormatTraits{.format = WeightFormat::int8_16, .is_supported = false},
+    FormatTraits{.format = WeightFormat::int8_32, .is_supported = false},
+    FormatTraits{.format = WeightFormat::int8_64, .is_supported = false},
+    FormatTraits{.format = WeightFormat::fp8_32, .is_supported = false},
+    FormatTraits{.format = WeightFormat::fp8_128, .is_supported = false},
+    FormatTraits{.format = WeightFormat::nvfp4_32, .is_supported = false},
+    FormatTraits{.format = WeightFormat::nvfp4_64, .is_supported = false},
+    FormatTraits{.format = WeightFormat::nf4_32, .is_supported = false},
+    FormatTraits{.format = WeightFormat::nf4_64, .is_supported = false},
+    FormatTraits{.format = WeightFormat::fp4_32, .is_supported = false},
+    FormatTraits{.format = WeightFormat::fp4_64, .is_supported = false},
 };
 
 // Whether a table has one entry for each format, in the order of WeightFormat.

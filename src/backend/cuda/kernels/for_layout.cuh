@@ -33,7 +33,10 @@ void for_layout(const WeightView& weight, Visitor&& visitor) {
                               [&]<class C>(C) { visitor(Tiled<C>{weight.data, weight.tile_bytes}); });
   }
   if (weight.layout == Layout::split) return visitor(SplitQ6_K{weight.cols, weight.data, weight.row_bytes});
-  visit(weight.format, [&]<Block B>(B) { visitor(Stored<B>{weight.data, weight.row_bytes}); });
+  visit(weight.format, [&]<Block B>(B) {
+    // CudaBackend::refuses() keeps scaled blocks away from the device.
+    if constexpr (!blocks::Scaled<B>) visitor(Stored<B>{weight.data, weight.row_bytes});
+  });
 }
 
 }  // namespace inferno::cuda

@@ -61,9 +61,8 @@ void convert(const Queue& queue, Matrix out, Matrix in) {
 }
 
 void take_rows(const Queue& queue, Matrix out, Matrix in, Matrix rows) {
-  const std::int64_t row_bytes = std::int64_t{in.cols} * static_cast<std::int64_t>(size_of(in.dtype));
   launch(queue, {.grid = dim3(static_cast<unsigned>(out.rows)), .threads = 256}, take_rows_kernel, out.data,
-         in.data, integers_of(rows), row_bytes);
+         in.data, integers_of(rows), static_cast<std::int64_t>(in.row_bytes()));
 }
 
 }  // namespace inferno::cuda

@@ -63,6 +63,20 @@ inline constexpr std::array format_kernels = {
     FormatKernels{WeightFormat::tq2_0, nullptr, nullptr, nullptr, nullptr, nullptr},
     FormatKernels{WeightFormat::mxfp4, pack_mxfp4, gemv_mxfp4, stream_mxfp4, grouped_mxfp4,
                   grouped_mxfp4_f16},
+    FormatKernels{WeightFormat::int4_32, nullptr, nullptr, nullptr, nullptr, nullptr},
+    FormatKernels{WeightFormat::int4_64, nullptr, nullptr, nullptr, nullptr, nullptr},
+    FormatKernels{WeightFormat::int4_128, nullptr, nullptr, nullptr, nullptr, nullptr},
+    FormatKernels{WeightFormat::int8_16, nullptr, nullptr, nullptr, nullptr, nullptr},
+    FormatKernels{WeightFormat::int8_32, nullptr, nullptr, nullptr, nullptr, nullptr},
+    FormatKernels{WeightFormat::int8_64, nullptr, nullptr, nullptr, nullptr, nullptr},
+    FormatKernels{WeightFormat::fp8_32, nullptr, nullptr, nullptr, nullptr, nullptr},
+    FormatKernels{WeightFormat::fp8_128, nullptr, nullptr, nullptr, nullptr, nullptr},
+    FormatKernels{WeightFormat::nvfp4_32, nullptr, nullptr, nullptr, nullptr, nullptr},
+    FormatKernels{WeightFormat::nvfp4_64, nullptr, nullptr, nullptr, nullptr, nullptr},
+    FormatKernels{WeightFormat::nf4_32, nullptr, nullptr, nullptr, nullptr, nullptr},
+    FormatKernels{WeightFormat::nf4_64, nullptr, nullptr, nullptr, nullptr, nullptr},
+    FormatKernels{WeightFormat::fp4_32, nullptr, nullptr, nullptr, nullptr, nullptr},
+    FormatKernels{WeightFormat::fp4_64, nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
 constexpr bool has_promised_kernels(const FormatTraits& promised, const FormatKernels& kernels) {

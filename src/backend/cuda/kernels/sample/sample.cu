@@ -15,9 +15,10 @@ struct SampleCall {
   float* logits;
   const SamplingRow* rows;
   const ListEntry* lists;
+  const std::uint32_t* masks;
   std::int32_t* tokens;  // may be null
   float* scratch;
-  int count, vocab, out_cols;
+  int count, vocab, mask_cols, out_cols;
   float one;  // see Draw
 };
 
@@ -25,6 +26,14 @@ struct LogitScan {
   Candidate best;
   std::int32_t finite;
 };
+struct MaskedScan {
+  LogitScan all;
+  Candidate best;  // of the tokens in the mask
+};
+
+__device__ LogitScan joined(const LogitScan& a, const LogitScan& b) {
+  return {comes_first(a.best, b.best) ? a.best : b.best, a.finite & b.finite};
+}
 
 // Four logits; -infinity past the end.
 __device__ float4 four_logits(const Row& row, int first) {
@@ -36,14 +45,10 @@ __device__ float4 four_logits(const Row& row, int first) {
   return {at(0), at(1), at(2), at(3)};
 }
 
-// Whether all logits are finite, and the largest one. Several loads are in flight.
-__device__ LogitScan scan_logits(const Row& row, RowCluster& cluster) {
-  constexpr int at_once = 7, stride = 4 * sample_threads;
-  LogitScan found = {{-INFINITY, row.vocab}, 1};
-  const auto look_at = [&](float value, int token) {
-    if (token < row.here.end && !isfinite(value)) found.finite = 0;
-    if (value > found.best.value) found.best = {value, token};
-  };
+// Visits all logits of this block, and some -infinity past its end. `at_once` loads are in flight.
+template <int at_once, class LookAt>
+__device__ void scan(const Row& row, const LookAt& look_at) {
+  constexpr int stride = 4 * sample_threads;
   for (int first = row.here.begin + 4 * static_cast<int>(threadIdx.x); first < row.here.end;
        first += at_once * stride) {
     float4 values[at_once];
@@ -57,8 +62,29 @@ __device__ LogitScan scan_logits(const Row& row, RowCluster& cluster) {
       look_at(values[j].w, first + j * stride + 3);
     }
   }
-  return cluster.reduce(found, [](const LogitScan& a, const LogitScan& b) {
-    return LogitScan{comes_first(a.best, b.best) ? a.best : b.best, a.finite & b.finite};
+}
+
+// Whether all logits are finite, and the largest one.
+__device__ LogitScan scan_logits(const Row& row, RowCluster& cluster) {
+  LogitScan found = {{-INFINITY, row.vocab}, 1};
+  scan<7>(row, [&](float value, int token) {
+    if (token < row.here.end && !isfinite(value)) found.finite = 0;
+    if (value > found.best.value) found.best = {value, token};
+  });
+  return cluster.reduce(found, joined);
+}
+
+// The same for a row with a mask, and the largest one in the mask. More loads at once would spill.
+__device__ MaskedScan scan_masked(const Row& row, RowCluster& cluster) {
+  MaskedScan found = {{{-INFINITY, row.vocab}, 1}, {-INFINITY, row.vocab}};
+  scan<3>(row, [&](float value, int token) {
+    if (token < row.here.end && !isfinite(value)) found.all.finite = 0;
+    if (value > found.all.best.value) found.all.best = {value, token};
+    // Past the end the value is -infinity, so no bit is read there.
+    if (value > found.best.value && row.is_in_mask(token)) found.best = {value, token};
+  });
+  return cluster.reduce(found, [](const MaskedScan& a, const MaskedScan& b) {
+    return MaskedScan{joined(a.all, b.all), comes_first(a.best, b.best) ? a.best : b.best};
   });
 }
 
@@ -81,7 +107,8 @@ __device__ double list_likeliest(const Row& row, RowCluster& cluster, Candidate 
 // All threads of the cluster return the same draw; only the leader has the log probability.
 __device__ SampleHead sample_row(const Row& row, RowCluster& cluster, ListEntry* alternatives, float one) {
   const SamplingRow& settings = row.settings;
-  const LogitScan found = scan_logits(row, cluster);
+  const MaskedScan masked = row.is_masked() ? scan_masked(row, cluster) : MaskedScan{};
+  const LogitScan found = row.is_masked() ? masked.all : scan_logits(row, cluster);
   if (found.finite == 0) return {.token = -1, .outcome = SampleOutcome::not_finite};
   const bool wants_logprob = settings.alternatives >= 0;
   const int listed = wants_logprob ? min(settings.alternatives, row.vocab) : 0;
@@ -89,7 +116,7 @@ __device__ SampleHead sample_row(const Row& row, RowCluster& cluster, ListEntry*
   if (wants_logprob) log_sum = list_likeliest(row, cluster, found.best, alternatives, listed);
   const bool edited = row.penalizes() || Row::size(settings.bias) > 0;
   if (edited) edit(row);
-  Candidate top = found.best;
+  Candidate top = row.is_masked() ? masked.best : found.best;
   if (edited || row.choices() != row.vocab) top = next_best(row, cluster, before_all(), false);
   SampleHead result = {.token = top.token, .alternatives = listed};
   if (top.value == -INFINITY) {
@@ -113,8 +140,10 @@ __global__ void __launch_bounds__(sample_threads) sample_kernel(const SampleCall
   if (clusters) cluster_wait();
   float* scratch = call.scratch + sample_floats(call.vocab) * blockIdx.x;
   for (int r = static_cast<int>(blockIdx.x); r < call.count; r += static_cast<int>(gridDim.x)) {
+    const int mask = call.rows[r].mask;
     Row row = {.settings = call.rows[r],
                .lists = call.lists,
+               .mask = mask < 0 ? nullptr : call.masks + std::int64_t{mask} * call.mask_cols,
                .logits = call.logits + std::int64_t{r} * call.vocab,
                .vocab = call.vocab,
                .weights = scratch,
@@ -149,10 +178,12 @@ void sample(const Queue& queue, Matrix out, Matrix logits, const SamplingInputs&
                            .logits = reinterpret_cast<float*>(logits.data),
                            .rows = reinterpret_cast<const SamplingRow*>(inputs.rows.data),
                            .lists = reinterpret_cast<const ListEntry*>(inputs.lists.data),
+                           .masks = reinterpret_cast<const std::uint32_t*>(inputs.masks.data),
                            .tokens = reinterpret_cast<std::int32_t*>(inputs.tokens.data),
                            .scratch = scratch,
                            .count = logits.rows,
                            .vocab = logits.cols,
+                           .mask_cols = inputs.masks.cols,
                            .out_cols = out.cols,
                            .one = one_for(logits.cols)};
   const auto rows = static_cast<unsigned>(std::min(logits.rows, sample_rows_at_once));

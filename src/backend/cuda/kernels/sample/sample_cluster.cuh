@@ -150,6 +150,7 @@ class RowCluster {
 struct Row {
   const SamplingRow& settings;
   const ListEntry* lists;
+  const std::uint32_t* mask;  // null: every token
   float* logits;
   int vocab;
   // Scratch: weights and keys of the candidates; original logits of edited tokens.
@@ -164,6 +165,11 @@ struct Row {
   }
   __device__ std::int32_t choice(int i) const {
     return settings.allowed.begin == settings.allowed.end ? i : begin(settings.allowed)[i].token;
+  }
+  __device__ bool is_masked() const { return mask != nullptr; }
+  // The tokens of a warp's visit share a word.
+  __device__ bool is_in_mask(std::int32_t token) const {
+    return mask == nullptr || (mask[token / 32] >> (token % 32) & 1u) != 0;
   }
   __device__ bool penalizes() const {
     return size(settings.history) > 0 &&

@@ -30,6 +30,7 @@ __device__ inline Candidate next_best(const Row& row, RowCluster& cluster, const
   for_each(here.size(), [&](int i) {
     const std::int32_t token = of_all ? here.begin + i : row.choice(here.begin + i);
     const Candidate candidate = {row.logits[token], token};
+    if (!of_all && !row.is_in_mask(token)) return;
     if (comes_first(last, candidate) && comes_first(candidate, best)) best = candidate;
   });
   return cluster.reduce(best,
@@ -105,10 +106,8 @@ class Draw {
   __device__ std::int32_t draw_of_all() {
     const int first = row_.choices_here.begin;
     const auto token = [&](int i) { return row_.choice(first + i); };
-    return find(
-               row_.choices_here.size(), [&](int i) { return mass_of(weight_of(token(i))); }, token,
-               [&](Mass all) { return place_in(all); })
-        .token;
+    const auto mass = [&](int i) { return row_.is_in_mask(token(i)) ? mass_of(weight_of(token(i))) : 0; };
+    return find(row_.choices_here.size(), mass, token, [&](Mass all) { return place_in(all); }).token;
   }
 
   // How far below the most likely token the settings can reach, in units of the temperature. Beyond 40 a
@@ -124,6 +123,7 @@ class Draw {
     Masses<steps + 1> found;  // masses within each distance; the last: of all
     for_each(row_.choices_here.size(), [&](int i) {
       const std::int32_t token = row_.choice(row_.choices_here.begin + i);
+      if (!row_.is_in_mask(token)) return;
       const float distance = (top_.value - row_.logits[token]) * scale_;
       const Mass mass = by_count ? 1 : mass_of(weight_of(token));
       found.of[steps] += mass;
@@ -150,7 +150,7 @@ class Draw {
     const Range own = part_of(row_.choices_here.size(), sample_warps, warp_id());
     const auto token_at = [&](int i) { return i < own.end ? row_.choice(first + i) : -1; };
     const auto is_near = [&](std::int32_t token) {
-      return token >= 0 && (top_.value - row_.logits[token]) * scale_ <= reach;
+      return token >= 0 && (top_.value - row_.logits[token]) * scale_ <= reach && row_.is_in_mask(token);
     };
     int count = 0;
     for (int i = own.begin; i < own.end; i += 32) {

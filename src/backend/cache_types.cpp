@@ -1,0 +1,60 @@
+#include "backend/cache_types.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "base/error.h"
+#include "base/utf8.h"
+
+namespace inferno {
+namespace {
+
+// vLLM also says fp8_e4m3.
+constexpr std::array words = {std::pair{std::string_view("f32"), DType::f32},
+                              std::pair{std::string_view("f16"), DType::f16},
+                              std::pair{std::string_view("bf16"), DType::bf16},
+                              std::pair{std::string_view("q8_0"), DType::q8_0},
+                              std::pair{std::string_view("fp8"), DType::f8_e4m3},
+                              std::pair{std::string_view("fp8_e4m3"), DType::f8_e4m3}};
+
+std::string_view word_of(std::optional<DType> type) {
+  for (const auto& [word, meaning] : words) {
+    if (meaning == type) return word;
+  }
+  return "auto";
+}
+
+std::string pair_of(std::string_view keys, std::string_view values) {
+  return keys == values ? std::string(keys) : fmt::format("{},{}", keys, values);
+}
+
+}  // namespace
+
+std::string name_of(CacheTypes types) {
+  return pair_of(word_of(types.keys), word_of(types.values));
+}
+
+std::string name_of(const CacheChoice& choice) {
+  return pair_of(word_of(choice.keys), word_of(choice.values));
+}
+
+std::optional<DType> parse_cache_type(std::string_view word, std::string_view origin) {
+  if (word == "auto") return std::nullopt;
+  for (const auto& [known, type] : words) {
+    if (known == word) return type;
+  }
+  fail(ErrorKind::invalid_request,
+       fmt::format("{} {}: expected auto, f32, f16, bf16, q8_0 or fp8", origin, quote(word)));
+}
+
+CacheChoice parse_cache_choice(std::string_view text, std::string_view origin) {
+  if (text.empty()) return {};
+  const std::size_t comma = text.find(',');
+  const std::optional<DType> keys = parse_cache_type(text.substr(0, comma), origin);
+  if (comma == std::string_view::npos) return {keys, keys};
+  return {keys, parse_cache_type(text.substr(comma + 1), origin)};
+}
+
+}  // namespace inferno
