@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace inferno {
 namespace {
@@ -64,16 +65,19 @@ const Architecture* find_architecture(std::string_view type, Container container
 const Architecture& architecture_for(const Checkpoint& checkpoint) {
   const std::string_view type = checkpoint.architecture();
   if (const Architecture* found = find_architecture(type, checkpoint.container())) return *found;
+  refuse_architecture(checkpoint.config().origin(), type, checkpoint.container());
+}
+
+void refuse_architecture(const std::string& origin, std::string_view type, Container container) {
   std::vector<std::string_view> known;
   for (const Architecture& arch : architectures()) {
-    const auto& types = checkpoint.container() == Container::gguf ? arch.gguf_types : arch.hf_types;
+    const auto& types = container == Container::gguf ? arch.gguf_types : arch.hf_types;
     known.insert(known.end(), types.begin(), types.end());
   }
   std::sort(known.begin(), known.end());
   const auto elsewhere = std::find_if(known_elsewhere.begin(), known_elsewhere.end(),
                                       [&](const KnownElsewhere& k) { return k.type == type; });
-  fail(ErrorKind::unsupported,
-       fmt::format("{}: architecture \"{}\" is not supported", checkpoint.config().origin(), type),
+  fail(ErrorKind::unsupported, fmt::format("{}: architecture {} is not supported", origin, quote(type)),
        {.why = elsewhere == known_elsewhere.end() ? "no supported family has this name"
                                                   : std::string(elsewhere->what),
         .next = fmt::format("choose a model of a supported family: {}", fmt::join(known, ", "))});

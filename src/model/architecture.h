@@ -2,6 +2,7 @@
 // called. Each family is one file in arch/; CMake builds the list from the file names.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -61,6 +62,9 @@ struct Architecture {
 
 // nullptr if no family has that type in such files.
 const Architecture* find_architecture(std::string_view type, Container container);
+// Error{unsupported} for an architecture that find_architecture() does not know: what it is, if that is
+// known, and the supported ones. `origin` is the model or file.
+[[noreturn]] void refuse_architecture(const std::string& origin, std::string_view type, Container container);
 // Error{unsupported} that describes a known but unsupported architecture and lists the supported ones.
 const Architecture& architecture_for(const Checkpoint& checkpoint);
 const std::vector<Architecture>& architectures();

@@ -58,7 +58,7 @@ std::size_t activation_bytes(const ModelSpec& spec, const DecoderLimits& limits,
   const std::size_t wide = tokens * elements.wide + rows * static_cast<std::size_t>(spec.vocab);
   const std::size_t table =
       static_cast<std::size_t>(limits.context) * static_cast<std::size_t>(rotated_dims(spec));
-  return (tokens * elements.narrow + rows * width) * size_of(type) + (wide + table) * sizeof(float);
+  return bytes_for(type, tokens * elements.narrow + rows * width) + (wide + table) * sizeof(float);
 }
 
 Decoder::Decoder(ModelSpec spec, ModelWeights weights, Backend& backend, DecoderLimits limits)

@@ -12,6 +12,7 @@ struct DecoderLimits {
   int max_tokens = 512;    // rows of one step
   int max_logit_rows = 1;  // rows with logits
   int context = 0;         // positions a sequence may reach; the rotary table is made for it
+  CacheChoice cache = {};  // how keys and values are stored between steps
 };
 
 // Bytes that a decoder with these limits allocates for activations and the rotary table. The backend adds its
@@ -25,6 +26,8 @@ class Decoder {
   const ModelSpec& spec() const { return spec_; }
   const ModelWeights& weights() const { return weights_; }
   const DecoderLimits& limits() const { return limits_; }
+  // Of the caches that forward() is given.
+  CacheTypes cache_types() const { return limits_.cache.with_default(backend_.cache_type()); }
 
   // Queues the step. The result has one row for each of step.logit_rows; the next call overwrites it. Tokens
   // without logits still enter the cache.

@@ -31,7 +31,7 @@ void add_matrix(WeightFootprint& out, const ModelSpec& spec, const SlotRequest& 
   const auto rows =
       static_cast<std::uint64_t>(std::max(part.experts, 1)) * static_cast<std::uint64_t>(part.rows);
   const auto cols = static_cast<std::uint64_t>(request.cols);
-  const std::uint64_t bytes = rows * bytes_for(part.tensors.front().format, cols);
+  const std::uint64_t bytes = rows * bytes_for(loaded_format(part), cols);
   out.parameters += rows * cols;
   out.bytes += bytes;
   out.token_bytes += active_bytes(spec, request, bytes);
@@ -47,10 +47,11 @@ struct GroupNeed {
   int window = 0;
   std::size_t block_bytes = 0;
   double wanted = 0.0;  // blocks for all sequences
+  int one = 0;          // blocks for one of them
   int min_blocks = 0;
 };
 
-std::vector<GroupNeed> group_needs(const ModelSpec& spec, DType type, const CacheLimits& limits,
+std::vector<GroupNeed> group_needs(const ModelSpec& spec, CacheTypes types, const CacheLimits& limits,
                                    int context) {
   std::vector<GroupNeed> out;
   for (const int window : window_groups(spec)) {
@@ -59,9 +60,10 @@ std::vector<GroupNeed> group_needs(const ModelSpec& spec, DType type, const Cach
     const int one =
         window == 0 ? whole : std::min(whole, min_blocks + blocks_for(limits.step_tokens, limits.block_size));
     out.push_back({.window = window,
-                   .block_bytes = cache_bytes_per_token(spec, window, type) *
+                   .block_bytes = cache_bytes_per_token(spec, window, types) *
                                   static_cast<std::size_t>(limits.block_size),
                    .wanted = static_cast<double>(one) * limits.sequences,
+                   .one = one,
                    .min_blocks = min_blocks});
   }
   return out;
@@ -72,8 +74,7 @@ std::vector<WeightShape> shapes_of(const TensorPlan& tensors) {
   for (const PlannedSlot& slot : tensors.slots) {
     if (slot.request.is_vector) continue;
     for (const PlannedPart& part : slot.parts) {
-      shapes.push_back(
-          {part.tensors.front().format, std::max(part.experts, 1), part.rows, slot.request.cols});
+      shapes.push_back({loaded_format(part), std::max(part.experts, 1), part.rows, slot.request.cols});
     }
   }
   return shapes;
@@ -114,6 +115,7 @@ class Sizes {
                        spec_.context));
     }
     out.weights = weights;
+    out.cache_types = cache_types();
     out.workspace = workspace(out.context);
     out.cache = cache(out.context);
     out.available = device_.free_bytes;
@@ -121,12 +123,13 @@ class Sizes {
     out.model_context = spec_.context;
     out.max_context = max_context(weights.bytes);
     for (const int window : window_groups(spec_)) {
-      out.windows.push_back({window, cache_bytes_per_token(spec_, window, device_.cache)});
+      out.windows.push_back({window, cache_bytes_per_token(spec_, window, out.cache_types)});
     }
     return out;
   }
 
  private:
+  CacheTypes cache_types() const { return limits_.decoder.cache.with_default(device_.cache); }
   std::uint64_t workspace(int context) const {
     DecoderLimits limits = limits_.decoder;
     limits.context = context;
@@ -139,7 +142,7 @@ class Sizes {
   }
   std::uint64_t cache(int context) const {
     constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max() / 4;
-    return plan_cache(spec_, device_.cache, limits_.cache, context, unlimited).bytes;
+    return plan_cache(spec_, cache_types(), limits_.cache, context, unlimited).bytes;
   }
   int max_context(std::uint64_t weights) const {
     int fits = 0, too_long = spec_.context + 1;
@@ -204,9 +207,9 @@ WeightFootprint weight_footprint(const ModelSpec& spec, const TensorPlan& tensor
   return out;
 }
 
-CachePlan plan_cache(const ModelSpec& spec, DType type, const CacheLimits& limits, int context,
+CachePlan plan_cache(const ModelSpec& spec, CacheTypes types, const CacheLimits& limits, int context,
                      std::size_t free_bytes) {
-  const std::vector<GroupNeed> needs = group_needs(spec, type, limits, context);
+  const std::vector<GroupNeed> needs = group_needs(spec, types, limits, context);
   double wanted = 0.0;
   std::size_t minimum = 0;
   for (const GroupNeed& need : needs) {
@@ -224,13 +227,19 @@ CachePlan plan_cache(const ModelSpec& spec, DType type, const CacheLimits& limit
   // A cache larger than all sequences together holds prefixes, but only if it was asked for.
   const double max_share = limits.max_bytes > 0 ? std::numeric_limits<double>::max() : 1.0;
   const double share = std::min(max_share, static_cast<double>(budget) / wanted);
-  CachePlan plan = {.groups = {}, .bytes = 0, .context = context};
+  CachePlan plan = {.groups = {}, .bytes = 0, .token_bytes = 0, .context = context};
   for (const GroupNeed& need : needs) {
     constexpr double max_blocks = 1 << 24;
     const int blocks = std::max(need.min_blocks, static_cast<int>(std::min(max_blocks, share * need.wanted)));
     plan.groups.push_back({need.window, blocks});
     plan.bytes += static_cast<std::size_t>(blocks) * need.block_bytes;
+    plan.token_bytes += need.block_bytes / static_cast<std::size_t>(limits.block_size);
     if (need.window == 0) plan.context = std::min(plan.context, blocks * limits.block_size);
+  }
+  plan.full_sequences = std::numeric_limits<int>::max();
+  for (std::size_t i = 0; i < needs.size(); ++i) {
+    const int one = std::min(needs[i].one, blocks_for(plan.context, limits.block_size));
+    plan.full_sequences = std::min(plan.full_sequences, std::max(1, plan.groups[i].blocks / one));
   }
   return plan;
 }
@@ -240,6 +249,12 @@ DeviceMemory device_memory(const Backend& backend) {
           .cache = backend.cache_type(),
           .free_bytes = backend.info().free_bytes,
           .backend = &backend};
+}
+
+std::uint64_t Footprint::cache_token_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const Window& window : windows) bytes += window.token_bytes;
+  return bytes;
 }
 
 std::uint64_t Footprint::read_per_token(int depth) const {

@@ -41,17 +41,19 @@ struct CacheLimits {
 struct CachePlan {
   std::vector<CacheGroup> groups;  // in the order of window_groups()
   std::size_t bytes = 0;
-  int context = 0;  // tokens one sequence may have: as asked, or fewer if the cache is smaller
+  std::size_t token_bytes = 0;  // of one token in all groups
+  int context = 0;              // tokens one sequence may have: as asked, or fewer if the cache is smaller
+  int full_sequences = 0;       // sequences of `context` tokens that fit at once
 };
 
 // Room for `context` tokens of each sequence if memory allows, else the same share of that for every group.
 // Error{io} with the numbers if not even the windows of one sequence fit.
-CachePlan plan_cache(const ModelSpec& spec, DType type, const CacheLimits& limits, int context,
+CachePlan plan_cache(const ModelSpec& spec, CacheTypes types, const CacheLimits& limits, int context,
                      std::size_t free_bytes);
 
 // What a footprint depends on besides the model.
 struct DeviceMemory {
-  DType activations = DType::f32, cache = DType::f32;
+  DType activations = DType::f32, cache = DType::f32;  // `cache`: unless another type is asked for
   std::uint64_t free_bytes = 0;
   const Backend* backend = nullptr;  // whose own workspaces count; null: none
 };
@@ -62,6 +64,7 @@ struct Footprint {
   std::uint64_t workspace = 0;  // activations of the largest step, rotary table, the backend's own
   std::uint64_t cache = 0;      // KV cache of `sequences` sequences of `context` tokens
   std::uint64_t available = 0;  // free on the device
+  CacheTypes cache_types;
   int context = 0, sequences = 1;
   int model_context = 0;
   int max_context = 0;  // longest context that fits; 0: the weights alone do not
@@ -72,6 +75,7 @@ struct Footprint {
   };
   std::vector<Window> windows;  // cache bytes of one token, by attention window
 
+  std::uint64_t cache_token_bytes() const;  // of one token in all layers
   std::uint64_t total() const { return weights.bytes + workspace + cache; }
   // The minimum to run at all; the cache may be smaller than a full context needs.
   std::uint64_t required() const { return weights.bytes + workspace; }

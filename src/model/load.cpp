@@ -3,8 +3,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/error.h"
+#include "model/cache_scales.h"
 #include "model/check_spec.h"
+#include "model/export/weight_types.h"
+#include "model/kv_cache.h"
 #include "model/rope.h"
 
 namespace inferno {
@@ -35,16 +41,23 @@ ModelDescription describe_model(const Checkpoint& checkpoint) {
     fail(ErrorKind::corrupt, fmt::format("{}: {}", config.origin(), fmt::join(problems, "; ")));
   }
   refuse_unread(config, plan);
+  std::ranges::copy(checkpoint.notes(), std::back_inserter(plan.notes));
   return plan;
 }
 
-LoadedModel load_model(const Checkpoint& checkpoint, Backend& backend, DecoderLimits limits) {
+LoadedModel load_model(const Checkpoint& checkpoint, Backend& backend, DecoderLimits limits,
+                       std::optional<WeightFormat> quantize) {
   ModelDescription plan = describe_model(checkpoint);
-  const TensorPlan tensors = plan_weights(plan.spec, *plan.architecture, checkpoint, backend);
+  TensorPlan tensors = plan_weights(plan.spec, *plan.architecture, checkpoint, backend);
+  if (quantize) round_at_load(tensors, *quantize, checkpoint, plan.notes);
+  const CacheTypes cache = choose_cache_types(plan.spec, backend, limits.cache);
+  const bool has_fp8 = cache.keys == DType::f8_e4m3 || cache.values == DType::f8_e4m3;
+  const std::vector<CacheScales> scales =
+      has_fp8 ? read_cache_scales(plan.spec, checkpoint) : std::vector<CacheScales>();
   const Footprint footprint = model_footprint(plan.spec, tensors, device_memory(backend), limits);
   require_fit(footprint, checkpoint.config().origin(), backend.info());
   limits.context = footprint.context;
-  BoundModel bound = bind(plan.spec, tensors, backend);
+  BoundModel bound = inferno::bind(plan.spec, tensors, scales, backend);  // not std::bind
   LoadReport report = {.weights = footprint.weights,
                        .notes = std::move(plan.notes),
                        .conversions = std::move(bound.conversions)};

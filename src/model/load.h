@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,11 @@ struct LoadedModel {
   LoadReport report;
 };
 
-// `limits.context` 0 means the model's own. Error{invalid_request} if it exceeds the model's maximum,
-// Error{io} with the footprint and what would fit if the device has too little memory.
-LoadedModel load_model(const Checkpoint& checkpoint, Backend& backend, DecoderLimits limits);
+// `limits.context` 0 means the model's own. Float weights are rounded to `quantize` while they are read, as
+// round_at_load() describes, with its errors. Error{invalid_request} if it exceeds the model's maximum,
+// Error{io} with the footprint and what would fit if the device has too little memory, Error{unsupported} for
+// types of the KV cache that the backend refuses; all of these before the weights are read.
+LoadedModel load_model(const Checkpoint& checkpoint, Backend& backend, DecoderLimits limits,
+                       std::optional<WeightFormat> quantize = {});
 
 }  // namespace inferno

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <map>
 #include <utility>
 
 #include "checkpoint/config_json.h"
@@ -13,6 +15,7 @@
 #include "model/synthetic/shapes.h"
 #include "model/tensor_plan.h"
 #include "support/caught_error.h"
+#include "support/forwarding_backend.h"
 
 namespace inferno {
 namespace {
@@ -116,11 +119,29 @@ TEST(Footprint, SizesTheCacheForTheStepsAndBlocksOfTheEngine) {
           model_footprint(model.spec, tensors, {}, {.max_tokens = step, .context = 8000},
                           {.sequences = 3, .block_size = block});
       const CachePlan plan =
-          plan_cache(model.spec, DType::f32, {.sequences = 3, .step_tokens = step, .block_size = block}, 8000,
-                     std::size_t{1} << 50);
+          plan_cache(model.spec, CacheTypes{}, {.sequences = 3, .step_tokens = step, .block_size = block},
+                     8000, std::size_t{1} << 50);
       EXPECT_EQ(footprint.cache, plan.bytes) << step << " tokens, blocks of " << block;
     }
   }
+}
+
+TEST(Footprint, TellsHowManyFullSequencesFitIntoTheCache) {
+  const Shape& shape = shape_named("gpt-oss-20b");
+  const auto checkpoint = random_checkpoint(parse_config(shape.config, "gpt-oss"), shape.type, {});
+  const ModelDescription model = describe_model(*checkpoint);
+  const auto plan = [&](std::size_t max_bytes) {
+    return plan_cache(model.spec, CacheTypes{}, {.sequences = 8, .max_bytes = max_bytes}, 4096,
+                      std::size_t{1} << 50);
+  };
+  const CachePlan all = plan(0);
+  EXPECT_EQ(all.full_sequences, 8);
+  const CachePlan half = plan(all.bytes / 2);
+  EXPECT_EQ(half.full_sequences, 4);
+  EXPECT_EQ(half.context, 4096);
+  const CachePlan little = plan(all.bytes / 16);
+  EXPECT_EQ(little.full_sequences, 1);
+  EXPECT_LT(little.context, 4096);
 }
 
 TEST(Load, ReadsAPartInPiecesAsItReadsItWhole) {
@@ -165,7 +186,7 @@ TEST(Load, RefusesSlotsOfOneShapeThatChangedPlaces) {
   const EditedCheckpoint checkpoint;
   const ModelDescription model = describe_model(checkpoint);
   TensorPlan plan = plan_weights(model.spec, *model.architecture, checkpoint, *backend);
-  EXPECT_NO_THROW(bind(model.spec, plan, *backend));
+  EXPECT_NO_THROW(bind(model.spec, plan, {}, *backend));
   const auto find = [&](Slot slot, int layer) {
     return std::ranges::find_if(plan.slots, [&](const PlannedSlot& planned) {
       return planned.request.slot == slot && planned.request.layer == layer;
@@ -173,7 +194,7 @@ TEST(Load, RefusesSlotsOfOneShapeThatChangedPlaces) {
   };
   const auto swapped = [&](auto a, auto b) {
     std::iter_swap(a, b);
-    const Error error = caught_error([&] { bind(model.spec, plan, *backend); });
+    const Error error = caught_error([&] { bind(model.spec, plan, {}, *backend); });
     std::iter_swap(a, b);
     EXPECT_EQ(error.kind(), ErrorKind::internal);
     return std::string(error.what());
@@ -274,6 +295,119 @@ TEST(Load, SurvivesEveryEdgeValueOfEveryKey) {
         EXPECT_NE(std::string_view(error.what()), "");
       }
     }
+  }
+}
+
+// A device whose kernels know one type of cache, and that must not be given weights for another.
+class OneCacheType : public testing::ForwardingBackend {
+ public:
+  OneCacheType() : ForwardingBackend(make_cpu_backend(1)) {}
+  std::optional<Advice> refuses_cache(const AttentionSpec& spec, CacheTypes types) const override {
+    return Backend::refuses_cache(spec, types);
+  }
+  void load(std::span<Weight> to, std::span<const WeightSource> from) override {
+    has_weights = true;
+    ForwardingBackend::load(to, from);
+  }
+  bool has_weights = false;
+};
+
+LoadedModel load_with_cache(const Checkpoint& checkpoint, Backend& backend, std::string_view cache) {
+  return load_model(checkpoint, backend,
+                    {.max_tokens = 8,
+                     .max_logit_rows = 1,
+                     .context = 16,
+                     .cache = parse_cache_choice(cache, "--cache-type")});
+}
+
+TEST(Load, RefusesTypesOfCacheThatTheDeviceLacksBeforeItReadsWeights) {
+  OneCacheType device;
+  const EditedCheckpoint checkpoint;
+  for (const char* type : {"q8_0", "fp8", "f16", "bf16", "f32,f16", "q8_0,auto"}) {
+    const Error error = caught_error([&] { load_with_cache(checkpoint, device, type); });
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_THAT(error.what(), HasSubstr(std::string("a KV cache of type ") + type));
+    EXPECT_THAT(error.advice().why, HasSubstr("in f32 only"));
+    EXPECT_THAT(error.advice().next, HasSubstr("auto"));
+    EXPECT_FALSE(device.has_weights);
+  }
+  for (const char* type : {"auto", "f32", "f32,auto"}) {
+    EXPECT_EQ(load_with_cache(checkpoint, device, type).decoder->cache_types(),
+              (CacheTypes{DType::f32, DType::f32}));
+    EXPECT_TRUE(std::exchange(device.has_weights, false));
+  }
+}
+
+TEST(Load, RefusesBlocksOfACacheThatAreLongerThanHeads) {
+  const auto backend = make_cpu_backend(1);
+  const EditedCheckpoint checkpoint;  // heads of 8
+  for (const char* type : {"q8_0", "q8_0,f16", "f16,q8_0"}) {
+    const Error error = caught_error([&] { load_with_cache(checkpoint, *backend, type); });
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_EQ(error.advice().why, "its blocks have 32 elements, and a head of this model has 8");
+    EXPECT_EQ(error.advice().next, "use fp8, f16 or bf16");
+  }
+  EXPECT_NO_THROW(load_with_cache(checkpoint, *backend, "fp8,f16"));
+}
+
+// A tiny Llama with scales for an FP8 cache.
+class ScaledCheckpoint final : public Checkpoint {
+ public:
+  void add(const std::string& name, std::vector<float> scales) {
+    StoredTensor& tensor = scales_[name];
+    tensor.format = WeightFormat::f32;
+    tensor.shape = {static_cast<std::int64_t>(scales.size()), 1, 1};
+    tensor.bytes = scales.size() * sizeof(float);
+    const auto bytes = std::as_bytes(std::span(scales));
+    tensor.source = memory_source({bytes.begin(), bytes.end()});
+  }
+  Container container() const override { return Container::safetensors; }
+  std::string_view architecture() const override { return weights_.architecture(); }
+  const Config& config() const override { return weights_.config(); }
+  std::optional<StoredTensor> find(std::string_view name) const override { return weights_.find(name); }
+  std::vector<std::string> names() const override { return weights_.names(); }
+  std::optional<StoredTensor> find_cache_scale(std::string_view name) const override {
+    const auto found = scales_.find(name);
+    return found == scales_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+ private:
+  EditedCheckpoint weights_;
+  std::map<std::string, StoredTensor, std::less<>> scales_;
+};
+
+// The scales of one layer, as the backend gets them.
+std::vector<float> floats_of(const Matrix& scales) {
+  const auto* values = reinterpret_cast<const float*>(scales.data);
+  return scales ? std::vector<float>(values, values + scales.cols) : std::vector<float>();
+}
+
+TEST(Load, GivesAnFp8CacheTheScalesOfTheCheckpoint) {
+  ScaledCheckpoint checkpoint;
+  checkpoint.add("model.layers.0.self_attn.k_scale", {0.5f});
+  checkpoint.add("model.layers.0.self_attn.v_proj.v_scale", {2.0f, 3.0f});
+  checkpoint.add("model.layers.1.self_attn.kv_scale", {0.25f});
+  const auto backend = make_cpu_backend(1);
+  const LoadedModel model = load_with_cache(checkpoint, *backend, "fp8");
+  const std::vector<BlockWeights>& blocks = model.decoder->weights().blocks;
+  EXPECT_EQ(floats_of(blocks[0].attention.key_scales), (std::vector<float>{0.5f, 0.5f}));
+  EXPECT_EQ(floats_of(blocks[0].attention.value_scales), (std::vector<float>{2.0f, 3.0f}));
+  EXPECT_EQ(floats_of(blocks[1].attention.key_scales), (std::vector<float>{0.25f, 0.25f}));
+  EXPECT_EQ(floats_of(blocks[1].attention.value_scales), (std::vector<float>{0.25f, 0.25f}));
+  const LoadedModel other = load_with_cache(checkpoint, *backend, "f16");
+  EXPECT_FALSE(other.decoder->weights().blocks[0].attention.key_scales);
+}
+
+TEST(Load, RefusesScalesOfACacheThatCannotBe) {
+  const auto backend = make_cpu_backend(1);
+  for (const std::vector<float>& scales :
+       {std::vector<float>{0.0f}, {-1.0f}, {NAN}, {INFINITY}, {1.0f, 1.0f, 1.0f}, {}}) {
+    ScaledCheckpoint checkpoint;
+    checkpoint.add("model.layers.1.self_attn.v_scale", scales);
+    const Error error = caught_error([&] { load_with_cache(checkpoint, *backend, "auto,fp8"); });
+    EXPECT_EQ(error.kind(), ErrorKind::corrupt);
+    EXPECT_THAT(error.what(), HasSubstr("model.layers.1.self_attn.v_scale"));
+    EXPECT_NO_THROW(load_with_cache(checkpoint, *backend, "bf16")) << "no other cache has scales";
   }
 }
 

@@ -40,7 +40,8 @@ BatchRunner::BatchRunner(Decoder& decoder, Backend& backend, const BatchShape& s
     : decoder_(decoder),
       backend_(backend),
       block_tables_(static_cast<std::size_t>(shape.sequences)),
-      cache_(decoder.spec(), backend, equal_groups(decoder.spec(), shape), shape.block_size),
+      cache_(decoder.spec(), backend, decoder.cache_types(), equal_groups(decoder.spec(), shape),
+             shape.block_size),
       buffers_(backend, step_limits(decoder.limits(), shape),
                static_cast<int>(window_groups(decoder.spec()).size()), shape.block_size) {
   const int each = blocks_for(shape.context, shape.block_size);

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "tensor/format.h"
+#include "tensor/quantize.h"
 
 namespace inferno {
 namespace {
@@ -289,13 +290,68 @@ void require_complete(const TensorPlan& plan, const Checkpoint& checkpoint) {
        {.why = "the tensors do not match the configuration", .next = "download the model again"});
 }
 
+namespace {
+
+// WeightSource::column_order of all experts.
+std::vector<std::int32_t> column_order_of(const PlannedPart& part, int cols) {
+  std::vector<std::int32_t> order;
+  const bool has_order = std::ranges::any_of(
+      part.tensors, [](const StoredTensor& tensor) { return tensor.column_order != nullptr; });
+  if (!has_order) return order;
+  for (const StoredTensor& tensor : part.tensors) {
+    const std::size_t first = order.size();
+    order.resize(first + static_cast<std::size_t>(cols));
+    if (tensor.column_order != nullptr) {
+      std::ranges::copy(*tensor.column_order, order.begin() + static_cast<std::ptrdiff_t>(first));
+    } else {
+      std::iota(order.begin() + static_cast<std::ptrdiff_t>(first), order.end(), 0);
+    }
+  }
+  return order;
+}
+
+// The same weight, rounded to `format` a few rows at a time.
+WeightSource rounded_source(const WeightSource& from, WeightFormat format, const std::string& name) {
+  WeightSource out = from;
+  out.format = format;
+  out.read = [from, format, name](std::int64_t first, std::span<std::byte> to) {
+    constexpr std::size_t elements_at_once = 1 << 20;
+    const auto cols = static_cast<std::size_t>(from.cols);
+    const std::size_t row_bytes = bytes_for(format, cols);
+    const std::size_t step = std::max<std::size_t>(1, elements_at_once / std::max<std::size_t>(cols, 1));
+    std::vector<std::byte> stored;
+    std::vector<float> values;
+    for (std::size_t rows = to.size() / row_bytes; rows > 0;) {
+      const std::size_t some = std::min(step, rows);
+      stored.resize(some * from.row_bytes());
+      values.resize(some * cols);
+      from.read(first, stored);
+      decode(from.format, stored, values);
+      if (const auto bad = first_unfit(format, values)) {
+        fail(ErrorKind::unsupported,
+             fmt::format("{}: {} does not fit {}", name, values[*bad], inferno::name_of(format)),
+             {.why = {}, .next = "leave --quantize out"});
+      }
+      quantize(format, values, to.first(some * row_bytes));
+      to = to.subspan(some * row_bytes);
+      first += static_cast<std::int64_t>(some);
+      rows -= some;
+    }
+  };
+  return out;
+}
+
+}  // namespace
+
 WeightSource source_of(const PlannedPart& part, int cols) {
-  return {.format = part.tensors.front().format,
-          .count = std::max(part.experts, 1),
-          .rows = part.rows,
-          .cols = cols,
-          .alternating = alternating_rows(part),
-          .read = PartReader(part, cols)};
+  WeightSource source = {.format = part.tensors.front().format,
+                         .count = std::max(part.experts, 1),
+                         .rows = part.rows,
+                         .cols = cols,
+                         .alternating = alternating_rows(part),
+                         .column_order = column_order_of(part, cols),
+                         .read = PartReader(part, cols)};
+  return part.rounded ? rounded_source(source, *part.rounded, part.names.front()) : source;
 }
 
 std::vector<std::byte> read_part(const PlannedPart& part, int cols) {

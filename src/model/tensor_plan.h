@@ -1,6 +1,7 @@
 // How the tensors of a checkpoint become the weights of a decoder: found, checked, and only then read.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,13 +16,19 @@ struct PlannedPart {
   std::vector<StoredTensor> tensors;
   std::vector<StoredTensor> biases;  // as many as tensors, or none
   std::vector<std::string> bias_names;
-  int rows = 0;     // of one expert
-  int experts = 0;  // 0: no experts
+  std::optional<WeightFormat> rounded = {};  // to which the weights are rounded while they are read
+  int rows = 0;                              // of one expert
+  int experts = 0;                           // 0: no experts
   bool transposed = false;
   bool interleaved = false;
   int rotary_heads =
       0;  // > 0: rows of each head alternate between its halves, as GGUF stores Llama's Q and K
 };
+
+// The format in which a backend gets the weights.
+inline WeightFormat loaded_format(const PlannedPart& part) {
+  return part.rounded.value_or(part.tensors.front().format);
+}
 
 struct PlannedSlot {
   SlotRequest request;

@@ -16,8 +16,17 @@ void refuse_formats(TensorPlan& plan, const ModelSpec& spec, const Backend& back
     const auto layer = static_cast<std::size_t>(std::max(slot.request.layer, 0));
     for (const PlannedPart& part : slot.parts) {
       if (part.tensors.empty()) continue;
-      if (const auto reason = backend.refuses(spec.blocks[layer], part.tensors.front().format)) {
+      if (const auto reason = backend.refuses(spec.blocks[layer], loaded_format(part))) {
         plan.problems.push_back(fmt::format("{}: {}", part.names.front(), *reason));
+      }
+      const bool reordered = std::ranges::any_of(
+          part.tensors, [](const StoredTensor& tensor) { return tensor.column_order != nullptr; });
+      if (reordered && !backend.takes_column_order()) {
+        plan.problems.push_back(
+            fmt::format("{}: its groups are in order of activation (act-order), for which this device has no "
+                        "kernels; use "
+                        "--device cpu or a checkpoint with \"desc_act\": false",
+                        part.names.front()));
       }
     }
   }
@@ -37,8 +46,9 @@ void check_unchanged(const TensorPlan& plan) {
 // loaded together at the end.
 class Binder {
  public:
-  Binder(const ModelSpec& spec, const TensorPlan& plan, Backend& backend, BoundModel& out)
-      : spec_(spec), slots_(plan.slots), backend_(backend), out_(out) {}
+  Binder(const ModelSpec& spec, const TensorPlan& plan, std::span<const CacheScales> scales, Backend& backend,
+         BoundModel& out)
+      : spec_(spec), slots_(plan.slots), scales_(scales), backend_(backend), out_(out) {}
 
   void run() {
     ModelWeights& weights = out_.weights;
@@ -70,10 +80,16 @@ class Binder {
     if (block.attention.qk_norm) out.attention.q_norm = vector(Slot::q_norm);
     if (block.attention.qk_norm) out.attention.k_norm = vector(Slot::k_norm);
     if (block.attention.sinks) out.attention.sinks = vector(Slot::sinks);
+    if (!scales_.empty()) bind_scales(out.attention, scales_[static_cast<std::size_t>(layer_)]);
     out.attention_out = linear(Slot::attention_out);
     if (!block.parallel) out.mlp_norm = norm(Slot::mlp_norm);
     std::visit([&](const auto& mlp) { out.mlp = bind_mlp(mlp); }, block.mlp);
     return out;
+  }
+
+  void bind_scales(AttentionWeights& out, const CacheScales& scales) {
+    if (!scales.keys.empty()) out.key_scales = upload(scales.keys, 1);
+    if (!scales.values.empty()) out.value_scales = upload(scales.values, 1);
   }
 
   // Braced initializers are evaluated from left to right, which is the order of the slots.
@@ -141,6 +157,7 @@ class Binder {
 
   const ModelSpec& spec_;
   const std::vector<PlannedSlot>& slots_;
+  std::span<const CacheScales> scales_;
   Backend& backend_;
   BoundModel& out_;
   std::vector<WeightSource> sources_;  // one for each packed weight
@@ -167,6 +184,10 @@ class Lister {
     };
     if (part.tensors.front().is_joined) {
       add("codes and scales joined into blocks", "safetensors has two tensors, the kernels read one");
+    }
+    if (part.rounded) {
+      add(fmt::format("{} rounded to {}", name_of(part.tensors.front().format), name_of(*part.rounded)),
+          "--quantize asks for it");
     }
     if (part.transposed) add("transposed", "it is stored as [in, out]; products read rows of [out, in]");
     if (part.interleaved) add("rows reordered", "gate and up rows alternate in the file");
@@ -211,9 +232,10 @@ TensorPlan plan_weights(const ModelSpec& spec, const Architecture& arch, const C
   return plan;
 }
 
-BoundModel bind(const ModelSpec& spec, const TensorPlan& plan, Backend& backend) {
+BoundModel bind(const ModelSpec& spec, const TensorPlan& plan, std::span<const CacheScales> scales,
+                Backend& backend) {
   BoundModel out;
-  Binder(spec, plan, backend, out).run();
+  Binder(spec, plan, scales, backend, out).run();
   check_unchanged(plan);
   out.conversions = conversions(plan, backend, out.weights.packed);
   return out;

@@ -1,12 +1,14 @@
 // A checkpoint bound to a spec and packed for a backend.
 #pragma once
 
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "backend/backend.h"
 #include "checkpoint/checkpoint.h"
+#include "model/cache_scales.h"
 #include "model/tensor_plan.h"
 
 namespace inferno {
@@ -50,7 +52,9 @@ struct BoundModel {
 TensorPlan plan_weights(const ModelSpec& spec, const Architecture& arch, const Checkpoint& checkpoint,
                         const Backend& backend);
 
-// Reads and packs the weights of a plan. Error{corrupt} when a file was written to meanwhile.
-BoundModel bind(const ModelSpec& spec, const TensorPlan& plan, Backend& backend);
+// Reads and packs the weights of a plan. `scales` has those of every layer, or none. Error{corrupt} when a
+// file was written to meanwhile.
+BoundModel bind(const ModelSpec& spec, const TensorPlan& plan, std::span<const CacheScales> scales,
+                Backend& backend);
 
 }  // namespace inferno

@@ -21,17 +21,6 @@
 namespace inferno {
 namespace {
 
-void require_writable(WeightFormat format) {
-  if (can_quantize(format)) return;
-  std::vector<std::string_view> known;
-  for (const WeightFormat one : all_formats) {
-    if (can_quantize(one)) known.push_back(name_of(one));
-  }
-  fail(ErrorKind::invalid_request, fmt::format("cannot convert weights to {}", name_of(format)),
-       {.why = "Inferno reads this type but cannot write it",
-        .next = fmt::format("choose one of: {}", fmt::join(known, ", "))});
-}
-
 class Exporter {
  public:
   Exporter(const ModelSpec& spec, std::string_view architecture, const ExportOptions& options,
@@ -70,7 +59,7 @@ class Exporter {
   std::vector<OutgoingTensor> tensors() { return std::move(tensors_); }
   std::vector<std::string> notes() const {
     std::vector<std::string> out;
-    for (const auto& [reason, names] : fallbacks_) {
+    for (const auto& [reason, names] : notes_) {
       out.push_back(fmt::format("{}: {} tensor{}, the first {}", reason, names.size(),
                                 names.size() == 1 ? "" : "s", names.front()));
     }
@@ -108,27 +97,9 @@ class Exporter {
   }
 
   WeightFormat format_of(const OutgoingWeight& weight) {
-    const SlotRequest& request = weight.slot->request;
-    const WeightFormat stored = weight.slot->parts[weight.part].tensors.front().format;
-    if (request.is_vector || request.slot == Slot::router || request.slot == Slot::positions) {
-      return WeightFormat::f32;
-    }
-    WeightFormat wanted = options_.type;
-    if (request.experts > 0) {
-      if (!options_.experts && stored == WeightFormat::mxfp4) return stored;
-      wanted = options_.experts.value_or(wanted);
-    }
-    if (wanted == stored) return wanted;
-    require_writable(wanted);
-    WeightFormat fitting = wanted;
-    if (request.cols % block_elements(fitting) != 0) fitting = WeightFormat::q8_0;
-    if (request.cols % block_elements(fitting) != 0) fitting = WeightFormat::f16;
-    if (fitting != wanted) {
-      fallbacks_[fmt::format("rows of {} columns are not whole blocks of {}, stored as {}", request.cols,
-                             name_of(wanted), name_of(fitting))]
-          .push_back(weight.name);
-    }
-    return fitting;
+    const TypeChoice choice = choose_type(weight.slot->request, weight.slot->parts[weight.part], options_);
+    if (!choice.note.empty()) notes_[choice.note].push_back(weight.name);
+    return choice.format;
   }
 
   const ModelSpec& spec_;
@@ -137,7 +108,7 @@ class Exporter {
   const ExportOptions& options_;
   ThreadPool& pool_;
   std::vector<OutgoingTensor> tensors_;
-  std::map<std::string, std::vector<std::string>> fallbacks_;
+  std::map<std::string, std::vector<std::string>> notes_;  // by sentence, the tensors it is about
 };
 
 OutgoingTensor factor_tensor(std::string name, const std::vector<float>& factors) {

@@ -10,14 +10,12 @@
 #include "base/thread_pool.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/gguf/writer.h"
+#include "model/export/weight_types.h"
 #include "spec/model_spec.h"
 
 namespace inferno {
 
-struct ExportOptions {
-  WeightFormat type = WeightFormat::bf16;  // of matrices; vectors, routers and positions are f32
-  std::optional<WeightFormat> experts;     // of experts; without: MXFP4 stays as it is, the rest is `type`
-};
+using ExportOptions = WeightTypes;
 
 struct GgufExport {
   OutgoingGguf file;               // "general." and the architecture's keys; the caller adds the vocabulary's

@@ -55,6 +55,7 @@ struct Rows {
   std::span<const std::byte> bytes;  // in the stored format and the decoder's order
   WeightFormat format;
   int cols;
+  const std::vector<std::int32_t>* column_order;  // StoredTensor::column_order, or null
 };
 
 // `count` rows of the target from `first` on, out of all of `rows`.
@@ -70,8 +71,14 @@ std::vector<std::byte> converted(const OutgoingWeight& weight, const Rows& rows,
       const auto from = rows.bytes.subspan(source * from_bytes, from_bytes);
       const auto to = std::span(out).subspan(static_cast<std::size_t>(row) * to_bytes, to_bytes);
       decode(rows.format, from, values);
+      if (rows.column_order != nullptr) {
+        const std::vector<float> stored = values;
+        for (std::size_t c = 0; c < cols; ++c) {
+          values[static_cast<std::size_t>((*rows.column_order)[c])] = stored[c];
+        }
+      }
       if (const auto bad = first_unfit(weight.format, values)) refuse(weight, values[*bad]);
-      if (rows.format == weight.format) {
+      if (rows.format == weight.format && rows.column_order == nullptr) {
         std::memcpy(to.data(), from.data(), to.size());
       } else {
         quantize(weight.format, values, to);
@@ -86,11 +93,12 @@ void write_matrix(const OutgoingWeight& weight, int expert, ThreadPool& pool, co
   const int cols = weight.slot->request.cols;
   const WeightFormat format = part.tensors.front().format;
   const std::size_t row_bytes = bytes_for(format, static_cast<std::size_t>(cols));
+  const std::vector<std::int32_t>* order = rows_of(part, expert, 0, 1).tensors.front().column_order.get();
   if (part.transposed || part.interleaved || weight.rotary_heads > 0) {
     const std::vector<std::byte> whole = read_part(rows_of(part, expert, 0, part.rows), cols);
     const auto bytes = std::span(whole).subspan(static_cast<std::size_t>(weight.first_row) * row_bytes,
                                                 static_cast<std::size_t>(weight.rows) * row_bytes);
-    sink(converted(weight, {bytes, format, cols}, weight.rows, pool));
+    sink(converted(weight, {bytes, format, cols, order}, weight.rows, pool));
     return;
   }
   const int step = static_cast<int>(std::clamp<std::int64_t>(elements_at_once / cols, 1, weight.rows));
@@ -98,7 +106,7 @@ void write_matrix(const OutgoingWeight& weight, int expert, ThreadPool& pool, co
     const int count = std::min(step, weight.rows - done);
     const std::vector<std::byte> bytes =
         read_part(rows_of(part, expert, weight.first_row + done, count), cols);
-    sink(converted(weight, {bytes, format, cols}, count, pool));
+    sink(converted(weight, {bytes, format, cols, order}, count, pool));
   }
 }
 
