@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "spec/window_groups.h"
@@ -21,15 +22,19 @@ StepLimits step_limits(const EngineOptions& options, const CachePlan& plan) {
 // An upper bound for the list entries that all sequences of a step have together.
 int list_entries(const EngineOptions& options, const CachePlan& plan, int vocab) {
   const int listed = std::min(RequestLimits{}.max_listed, vocab);
-  const std::int64_t one = std::min(plan.context, vocab) + 3 * std::int64_t{listed};
+  const std::int64_t one = std::min(plan.context, vocab) + 4 * std::int64_t{listed};
   return static_cast<int>(std::min<std::int64_t>(one * options.max_sequences, 1 << 30));
 }
 
-std::string failure_of(SampleOutcome outcome) {
-  return outcome == SampleOutcome::not_finite
-             ? "the model computed a logit that is not a finite number: its "
-               "weights are damaged or the device is faulty"
-             : "no token left to sample: the banned and allowed tokens exclude all";
+Failed failure_of(SampleOutcome outcome, const ConstrainedAnswer* constraint) {
+  if (outcome == SampleOutcome::not_finite) {
+    return {
+        "the model computed a logit that is not a finite number: its "
+        "weights are damaged or the device is faulty"};
+  }
+  if (constraint == nullptr) return {"no token left to sample: the banned and allowed tokens exclude all"};
+  if (constraint->failure()) return *constraint->failure();
+  return {"no token left to sample: the constraint and the banned and allowed tokens exclude all"};
 }
 
 double seconds(std::chrono::steady_clock::duration duration) {
@@ -39,17 +44,20 @@ double seconds(std::chrono::steady_clock::duration duration) {
 }  // namespace
 
 EngineLoop::EngineLoop(Backend& backend, Decoder& decoder, const EngineOptions& options,
-                       const CachePlan& plan, std::atomic<int>& pending)
+                       const CachePlan& plan, WaitingCount& waiting)
     : backend_(backend),
       decoder_(decoder),
-      pending_(pending),
+      waiting_(waiting),
       plans_ahead_(options.plans_ahead.value_or(backend.queues())),
       plan_(plan),
+      max_sequences_(options.max_sequences),
       group_of_layer_(group_of_layer(decoder.spec())),
-      cache_(decoder.spec(), backend, plan.groups, options.block_size),
+      cache_(decoder.spec(), backend, decoder.cache_types(), plan.groups, options.block_size),
       buffers_(backend, step_limits(options, plan), static_cast<int>(plan.groups.size()), options.block_size),
-      sampler_(backend, options.max_sequences, list_entries(options, plan, decoder.spec().vocab),
-               options.max_logprobs),
+      sampler_(backend, {.rows = options.max_sequences,
+                         .list_entries = list_entries(options, plan, decoder.spec().vocab),
+                         .max_alternatives = options.max_logprobs,
+                         .vocab = decoder.spec().vocab}),
       copy_memory_(backend.allocate(static_cast<std::size_t>(options.block_size) * 4, "copies of blocks")),
       copy_rows_{copy_memory_.data(), DType::i32, options.block_size, 1},
       scheduler_({.max_sequences = options.max_sequences,
@@ -61,38 +69,87 @@ void EngineLoop::accept(Submission submission) {
   GenerationRequest& request = submission.request;
   auto job = std::make_unique<Job>();
   job->stream = std::move(submission.stream);
+  job->client = request.client;
   job->submitted = submission.submitted;
   job->prompt_tokens = static_cast<int>(request.prompt.size());
-  const int room = plan_.context - job->prompt_tokens;
-  const int answer = request.max_tokens == 0 ? room : std::min(request.max_tokens, room);
-  std::vector<std::unique_ptr<Sequence>> sequences;
-  job->choices.reserve(static_cast<std::size_t>(request.choices));  // choices_ points to them
-  for (int i = 0; i < request.choices; ++i) {
-    auto sequence = std::make_unique<Sequence>();
-    sequence->id = next_id_++;
-    sequence->tokens.reserve(static_cast<std::size_t>(job->prompt_tokens + answer));
-    sequence->tokens = request.prompt;
-    sequence->prompt_tokens = job->prompt_tokens;
-    sequence->max_tokens = job->prompt_tokens + answer;
-    sequence->stop_tokens = request.stop_tokens;
-    sequence->client = request.client;
-    sequence->scope = request.cache_scope;
-    Choice& choice = job->choices.emplace_back(
-        Choice{.job = job.get(),
-               .id = sequence->id,
-               .index = i,
-               .sampling = SamplingState(request.sampling, submission.seed + static_cast<std::uint64_t>(i),
-                                         request.prompt)});
-    choices_[choice.id] = &choice;
-    sequences.push_back(std::move(sequence));
+  if (request.prompt_logprobs) {
+    job->prompt_alternatives = *request.prompt_logprobs;
+    job->prompt_scores = std::make_shared<std::vector<Sampled>>(request.prompt.size());
+    for (std::size_t i = 0; i < request.prompt.size(); ++i)
+      (*job->prompt_scores)[i].token = request.prompt[i];
   }
-  scheduler_.add(std::move(sequences));
+  job->choices.reserve(static_cast<std::size_t>(request.choices));  // choices_ points to them
+  for (int i = 0; i < request.choices; ++i) job->held.push_back(add_choice(*job, submission, i));
+  job->pending = request.constraint;
+  if (!job->pending) scheduler_.add(std::exchange(job->held, {}));
   jobs_.push_back(std::move(job));
   ++totals_.requests;
 }
 
+std::unique_ptr<Sequence> EngineLoop::add_choice(Job& job, const Submission& submission, int index) {
+  const GenerationRequest& request = submission.request;
+  const int room = plan_.context - job.prompt_tokens;
+  const int answer = request.max_tokens == 0 ? room : std::min(request.max_tokens, room);
+  auto sequence = std::make_unique<Sequence>();
+  sequence->id = next_id_++;
+  sequence->tokens.reserve(static_cast<std::size_t>(job.prompt_tokens + answer));
+  sequence->tokens = request.prompt;
+  sequence->prompt_tokens = job.prompt_tokens;
+  sequence->max_tokens = job.prompt_tokens + answer;
+  sequence->stop_tokens = request.stop_tokens;
+  sequence->client = request.client;
+  sequence->scope = request.cache_scope;
+  sequence->reuse_prefix = request.reuse_prefix && !request.prompt_logprobs;
+  sequence->wants_prompt_logits = index == 0 && request.prompt_logprobs.has_value();
+  Choice& choice = job.choices.emplace_back(
+      Choice{.job = &job,
+             .id = sequence->id,
+             .index = index,
+             .sampling = SamplingState(request.sampling, submission.seed + static_cast<std::uint64_t>(index),
+                                       request.prompt)});
+  choice.min_end = job.prompt_tokens + std::min(request.min_tokens, answer);
+  // With a constraint the mask does this.
+  if (request.min_tokens > 0 && !request.constraint) {
+    choice.sampling.ban_before(choice.min_end, request.stop_tokens, decoder_.spec().vocab);
+  }
+  choices_[choice.id] = &choice;
+  return sequence;
+}
+
+bool EngineLoop::awaits_constraint() const {
+  return std::ranges::any_of(jobs_, [](const auto& job) { return job->pending != nullptr; });
+}
+
+// Hands requests whose constraints were compiled since the last step to the scheduler, and ends those whose
+// constraints are wrong.
+void EngineLoop::start_compiled() {
+  std::vector<Job*> ready;
+  for (const auto& job : jobs_) {
+    if (job->pending && job->pending->is_ready()) ready.push_back(job.get());
+  }
+  std::ranges::sort(ready, {}, [](const Job* job) { return job->choices.front().id; });  // first come first
+  for (Job* job : ready) {
+    try {
+      start_compiled(*job);
+    } catch (...) {
+      end(*job, failure_of_constraint());
+    }
+  }
+}
+
+void EngineLoop::start_compiled(Job& job) {
+  const Constraint& constraint = job.pending->get();
+  for (std::size_t i = 0; i < job.choices.size(); ++i) {
+    job.choices[i].constraint = std::make_unique<ConstrainedAnswer>(
+        constraint.fork(), job.held[i]->stop_tokens, job.choices[i].min_end, decoder_.spec().vocab);
+  }
+  job.pending.reset();
+  scheduler_.add(std::exchange(job.held, {}));
+}
+
 bool EngineLoop::step() {
   sweep_cancelled();
+  start_compiled();
   if (!queued_) {
     StepPlan plan = scheduler_.next();
     if (plan.slices.empty()) return false;
@@ -101,7 +158,10 @@ bool EngineLoop::step() {
   std::optional<QueuedStep> following = queue_ahead();
   finish_step(*queued_);
   queued_ = std::move(following);
-  if (queued_) discard_removed(*queued_);
+  if (queued_) {
+    discard_removed(*queued_);
+    if (queued_->undrawn.rows > 0) draw_late(*queued_);
+  }
   ++totals_.steps;
   return true;
 }
@@ -111,7 +171,11 @@ EngineLoop::QueuedStep EngineLoop::queue_step(StepPlan plan, StepTokens tokens) 
   copy_blocks(plan.copies);
   const Matrix logits = forward(plan, tokens);
   QueuedStep step = {.plan = std::move(plan)};
-  if (logits.rows > 0) step.draws = draw(step.plan, tokens, logits);
+  if (tokens == StepTokens::drawn && has_constraint(step.plan)) {
+    step.undrawn = logits;
+  } else if (logits.rows > 0) {
+    step.draws = draw(step.plan, tokens, logits);
+  }
   return step;
 }
 
@@ -128,11 +192,19 @@ std::optional<EngineLoop::QueuedStep> EngineLoop::queue_ahead() {
 
 void EngineLoop::finish_step(QueuedStep& step) {
   std::vector<Drawn> drawn = sampler_.read(step.draws);
+  take_scores(step.plan, drawn);
   keep_slices(step.plan, drawn, [](const Slice& slice) { return slice.sequence != nullptr; });
   drop_failed(step.plan, drawn);
   std::vector<TokenId> tokens;
   for (const Drawn& one : drawn) tokens.push_back(one.head.token);
-  publish(scheduler_.commit(step.plan, tokens), drawn);
+  std::vector<Progress> progress = scheduler_.commit(step.plan, tokens);
+  take_tokens(progress);
+  publish(progress, drawn);
+}
+
+// Queues the draw of a step whose forward pass was queued before the tokens of the step before it were read.
+void EngineLoop::draw_late(QueuedStep& step) {
+  step.draws = draw(step.plan, StepTokens::given, std::exchange(step.undrawn, {}));
 }
 
 // A queued step cannot be undone, so the results of sequences removed since are ignored.
@@ -147,14 +219,21 @@ void EngineLoop::discard_removed(QueuedStep& step) {
 void EngineLoop::sweep_cancelled() {
   for (std::size_t i = 0; i < jobs_.size();) {
     Job& job = *jobs_[i];
-    if (!job.stream->cancelled()) {
+    const bool whole = job.stream->cancelled();
+    if (!whole && !job.stream->has_cancelled_choices()) {
       ++i;
       continue;
     }
     for (Choice& choice : job.choices) {
-      if (!choice.finished) finish(choice, FinishReason::cancelled);
+      // A choice without a token may be the one that computes the prompt for all.
+      const bool ends = whole || (choice.generated > 0 && job.stream->cancelled(choice.index));
+      if (!choice.finished && ends) finish(choice, FinishReason::cancelled);
     }
-    drop(job);
+    if (std::ranges::all_of(job.choices, &Choice::finished)) {
+      drop(job);
+    } else {
+      ++i;
+    }
   }
   if (queued_) discard_removed(*queued_);
 }
@@ -165,7 +244,8 @@ void EngineLoop::mark_begun(const StepPlan& plan) {
     choice.cached = slice.sequence->cached;
     Job& job = *choice.job;
     if (job.begun) continue;
-    no_longer_pending(job);
+    job.begun = true;
+    waiting_.begin(job.client, static_cast<int>(job.choices.size()));
     job.started = Clock::now();
     totals_.prompt_tokens += static_cast<std::uint64_t>(job.prompt_tokens);
     totals_.cached_tokens += static_cast<std::uint64_t>(choice.cached);
@@ -201,20 +281,88 @@ Matrix EngineLoop::forward(const StepPlan& plan, StepTokens tokens) {
         drawn ? std::span(&unknown, 1)
               : std::span(sequence.tokens)
                     .subspan(static_cast<std::size_t>(out.start), static_cast<std::size_t>(slice.tokens));
-    out.logits = slice.wants_logits ? 1 : 0;
+    out.logits = slice.scored + (slice.wants_logits ? 1 : 0);
     for (const std::vector<BlockId>& blocks : sequence.blocks) out.blocks.emplace_back(blocks);
   }
   return decoder_.forward(buffers_.fill(slices, tokens), cache_.layers());
 }
 
+bool EngineLoop::has_constraint(const StepPlan& plan) const {
+  return std::ranges::any_of(
+      plan.slices, [this](const Slice& slice) { return choices_.at(slice.id)->constraint != nullptr; });
+}
+
+// `tokens`: whether the tokens before these are known or being sampled.
 Draws EngineLoop::draw(const StepPlan& plan, StepTokens tokens, Matrix logits) {
   sampler_.clear();
+  std::vector<MaskTask> masks;
   for (const Slice& slice : plan.slices) {
+    if (slice.sequence == nullptr) {  // removed since its forward pass was queued
+      sampler_.add_unread();
+      continue;
+    }
+    const Sequence& sequence = *slice.sequence;
+    for (int i = 1; i <= slice.scored; ++i) {
+      sampler_.add_given(sequence.tokens[static_cast<std::size_t>(sequence.computed + i)],
+                         choices_.at(slice.id)->job->prompt_alternatives);
+    }
     if (!slice.wants_logits) continue;
+    const Choice& choice = *choices_.at(slice.id);
     const int known = static_cast<int>(slice.sequence->tokens.size());
-    sampler_.add(choices_.at(slice.id)->sampling, known + (tokens == StepTokens::drawn ? 1 : 0));
+    const int position = known + (tokens == StepTokens::drawn ? 1 : 0);
+    sampler_.add(choice.sampling, position);
+    if (choice.constraint) masks.push_back({choice.constraint.get(), sampler_.add_mask(), position});
   }
+  fill_masks(masks);
   return sampler_.draw(logits, buffers_.drawn_tokens(logits.rows));
+}
+
+// The forward pass is queued, so a backend that queues computes it meanwhile.
+void EngineLoop::fill_masks(std::span<const MaskTask> tasks) {
+  if (tasks.empty()) return;
+  constexpr std::size_t worth_sharing = 4;
+  constexpr int max_threads = 8;
+  const auto fill = [&](const ThreadPool::Range& range) {
+    for (auto i = range.begin; i < range.end; ++i) {
+      const MaskTask& task = tasks[static_cast<std::size_t>(i)];
+      task.constraint->fill(task.mask, task.position);
+    }
+  };
+  const auto count = static_cast<std::int64_t>(tasks.size());
+  const Clock::time_point start = Clock::now();
+  if (tasks.size() < worth_sharing) {
+    fill({0, count, 0});
+  } else {
+    if (!mask_threads_) mask_threads_ = std::make_unique<ThreadPool>(std::min(max_threads, usable_cores()));
+    mask_threads_->parallel_for(count, 1, fill);
+  }
+  const double spent = seconds(Clock::now() - start);
+  totals_.mask_seconds += spent;
+  totals_.max_mask_seconds = std::max(totals_.max_mask_seconds, spent);
+}
+
+// Takes the results for tokens of prompts out of `drawn`, which then has one for each slice that wants
+// logits.
+void EngineLoop::take_scores(const StepPlan& plan, std::vector<Drawn>& drawn) {
+  if (std::ranges::all_of(plan.slices, [](const Slice& slice) { return slice.scored == 0; })) return;
+  std::vector<Drawn> kept;
+  auto row = drawn.begin();
+  for (const Slice& slice : plan.slices) {
+    const auto choice = choices_.find(slice.id);
+    for (int i = 1; i <= slice.scored; ++i, ++row) {
+      if (slice.sequence == nullptr || choice == choices_.end()) continue;
+      Job& job = *choice->second->job;
+      if (row->head.outcome != SampleOutcome::token) job.prompt_outcome = row->head.outcome;
+      Sampled& token = job.prompt_scores->at(static_cast<std::size_t>(slice.sequence->computed + i));
+      token.logprob = row->head.logprob;
+      token.alternatives.clear();
+      for (const ListEntry& entry : row->alternatives) {
+        token.alternatives.emplace_back(entry.token, entry.value);
+      }
+    }
+    if (slice.wants_logits) kept.push_back(*row++);
+  }
+  drawn = std::move(kept);
 }
 
 // Removes all other slices, and the tokens sampled for them, from the plan.
@@ -236,18 +384,32 @@ void EngineLoop::keep_slices(StepPlan& plan, std::vector<Drawn>& drawn, const Ke
 // Ends requests for which no token could be sampled, and removes them from the plan, so that their step is
 // not committed.
 void EngineLoop::drop_failed(StepPlan& plan, std::vector<Drawn>& drawn) {
-  std::vector<std::pair<Job*, SampleOutcome>> failed;
+  std::vector<std::pair<Job*, Failed>> failed;
   std::size_t row = 0;
   for (const Slice& slice : plan.slices) {
-    if (!slice.wants_logits) continue;
-    const SampleOutcome outcome = drawn[row++].head.outcome;
-    Job* job = choices_.at(slice.id)->job;
+    const Choice& choice = *choices_.at(slice.id);
+    Job* job = choice.job;
+    SampleOutcome outcome = job->prompt_outcome;
+    if (slice.wants_logits && drawn[row++].head.outcome != SampleOutcome::token) {
+      outcome = drawn[row - 1].head.outcome;
+    }
     const bool known = std::ranges::any_of(failed, [job](const auto& one) { return one.first == job; });
-    if (outcome != SampleOutcome::token && !known) failed.emplace_back(job, outcome);
+    if (outcome != SampleOutcome::token && !known) {
+      failed.emplace_back(job, failure_of(outcome, choice.constraint.get()));
+    }
   }
-  for (const auto& [job, outcome] : failed) {
+  for (const auto& [job, failure] : failed) {
     keep_slices(plan, drawn, [&](const Slice& slice) { return choices_.at(slice.id)->job != job; });
-    end(*job, failure_of(outcome));
+    end(*job, failure);
+  }
+}
+
+// Tells constraints their tokens. An answer that nothing can follow ends, also where it reached its limit.
+void EngineLoop::take_tokens(std::vector<Progress>& progress) {
+  for (Progress& one : progress) {
+    const Choice& choice = *choices_.at(one.id);
+    if (!choice.constraint || one.finished == FinishReason::stop) continue;
+    if (choice.constraint->take(one.token)) one.finished = FinishReason::stop;
   }
 }
 
@@ -255,12 +417,14 @@ void EngineLoop::publish(const std::vector<Progress>& progress, const std::vecto
   for (std::size_t i = 0; i < progress.size(); ++i) {
     Choice& choice = *choices_.at(progress[i].id);
     const Drawn& from = drawn[i];
-    if (choice.generated++ == 0) choice.first_token = Clock::now();
+    const bool is_first = choice.generated++ == 0;
+    if (is_first) choice.first_token = Clock::now();
     choice.sampling.add(progress[i].token);
     Sampled event = {
         .token = progress[i].token, .logprob = from.head.logprob, .alternatives = {}, .choice = choice.index};
     for (const ListEntry& entry : from.alternatives)
       event.alternatives.emplace_back(entry.token, entry.value);
+    if (is_first) event.prompt = choice.job->prompt_scores;
     choice.job->stream->publish(std::move(event));
     ++totals_.generated_tokens;
     if (!progress[i].finished) continue;
@@ -289,42 +453,45 @@ void EngineLoop::finish(Choice& choice, FinishReason reason) {
   scheduler_.remove(choice.id);
   choices_.erase(choice.id);
   choice.finished = true;
-  choice.job->stream->publish(event);
+  if (job.begun) waiting_.end(1);  // before the event, which may be answered by the next request
+  job.stream->publish(event);
 }
 
-void EngineLoop::end(Job& job, const std::string& failure) {
+void EngineLoop::end(Job& job, Failed failure) {
   for (Choice& choice : job.choices) {
     scheduler_.remove(choice.id);
     choices_.erase(choice.id);
   }
-  job.stream->publish(Failed{failure});
+  if (job.begun) waiting_.end(static_cast<int>(std::ranges::count(job.choices, false, &Choice::finished)));
+  job.stream->publish(std::move(failure));
   drop(job);
 }
 
 void EngineLoop::drop(Job& job) {
-  if (!job.begun) no_longer_pending(job);
+  if (job.pending) job.pending->cancel();
+  if (!job.begun) waiting_.remove(job.client, static_cast<int>(job.choices.size()));
   const auto at = std::ranges::find(jobs_, &job, &std::unique_ptr<Job>::get);
   std::swap(*at, jobs_.back());
   jobs_.pop_back();
 }
 
-void EngineLoop::no_longer_pending(Job& job) {
-  job.begun = true;
-  pending_.fetch_sub(1, std::memory_order_relaxed);
-}
-
 void EngineLoop::fail_all(const std::string& message) {
   queued_.reset();
-  while (!jobs_.empty()) end(*jobs_.back(), message);
+  while (!jobs_.empty()) end(*jobs_.back(), {message});
 }
 
 EngineStats EngineLoop::stats() const {
   EngineStats out = totals_;
   out.running = scheduler_.running();
-  out.waiting = pending_.load(std::memory_order_relaxed);
+  out.waiting = waiting_.total();
   out.blocks = scheduler_.blocks().blocks();
   out.free_blocks = scheduler_.blocks().free_blocks();
   out.cache_bytes = plan_.bytes;
+  out.cache_types = decoder_.cache_types();
+  out.cache_token_bytes = plan_.token_bytes;
+  out.full_sequences = plan_.full_sequences;
+  out.block_size = copy_rows_.rows;
+  out.max_sequences = max_sequences_;
   out.preemptions = scheduler_.preemptions();
   return out;
 }

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "backend/cache_types.h"
+
 namespace inferno {
 
 struct EngineOptions {
@@ -26,10 +28,21 @@ struct EngineOptions {
 struct EngineStats {
   int running = 0;                  // sequences
   int waiting = 0;                  // requests that were in no step yet
+  int max_sequences = 0;            // that may run at once
+  int full_sequences = 0;           // that fit into the cache if all fill their context
   int blocks = 0, free_blocks = 0;  // over all window groups
+  int block_size = 0;               // in tokens
   std::size_t cache_bytes = 0;
-  std::uint64_t requests = 0, prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0, steps = 0,
-                preemptions = 0;
+  CacheTypes cache_types;
+  std::size_t cache_token_bytes = 0;  // of one token, over all layers
+  std::uint64_t requests = 0;
+  // Tokens of the prompts that were begun, and those of them found in the prefix cache: each prompt is looked
+  // up once, so these are the queries and hits of the cache, too.
+  std::uint64_t prompt_tokens = 0, cached_tokens = 0;
+  std::uint64_t generated_tokens = 0, steps = 0, preemptions = 0;
+  // Time that the engine's thread spent on the masks of constrained answers, in all and at most in one step.
+  // A device that queues waits for that only where it exceeds the forward pass.
+  double mask_seconds = 0, max_mask_seconds = 0;
 };
 
 }  // namespace inferno

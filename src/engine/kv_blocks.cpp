@@ -64,7 +64,8 @@ void KvBlocks::claim_prefix(Sequence& sequence) {
   if (!prefix_cache_) return;
   PrefixTree::Node* node = tree_.root(sequence.scope);
   std::vector<PrefixTree::Node*> path;
-  const int max_blocks = (static_cast<int>(sequence.tokens.size()) - 1) / block_size_;
+  const int max_blocks =
+      sequence.reuse_prefix ? (static_cast<int>(sequence.tokens.size()) - 1) / block_size_ : 0;
   PrefixTree::Node* step = node;
   while (static_cast<int>(path.size()) < max_blocks) {
     step = tree_.find(step, block_of(sequence, static_cast<int>(path.size()), block_size_));
@@ -228,6 +229,17 @@ void KvBlocks::release(Sequence& sequence) {
   sequence.tree_depth = 0;
   if (sequence.tree_node != nullptr) tree_.leave(sequence.tree_node);
   sequence.tree_node = nullptr;
+}
+
+void KvBlocks::drop_idle_prefixes() {
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    BlockPool& pool = groups_[g].pool;
+    for (BlockId block = 0; block < pool.blocks(); ++block) {
+      if (!pool.is_cached(block) || pool.references(block) > 0) continue;
+      pool.uncache(block);
+      tree_.block_evicted(g, block);
+    }
+  }
 }
 
 }  // namespace inferno

@@ -49,6 +49,8 @@ class KvBlocks {
   // Called after a step that advanced `computed`: caches full blocks and frees those outside the window.
   void advance(Sequence& sequence);
   void release(Sequence& sequence);
+  // Forgets the cached prefixes that no sequence uses.
+  void drop_idle_prefixes();
 
  private:
   struct Group {

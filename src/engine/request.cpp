@@ -59,27 +59,44 @@ void check_sampling(const Sampling& sampling, const RequestLimits& limits) {
   if (sampling.logprobs) check_number("logprobs", *sampling.logprobs, 0.0, limits.max_logprobs);
 }
 
+std::string too_long(std::size_t prompt_tokens, bool is_exact, int context) {
+  return fmt::format("a prompt of {}{} tokens leaves no room for an answer in a context of {}",
+                     is_exact ? "" : "at least ", prompt_tokens, context);
+}
+
+Advice shorter_prompt(const RequestLimits& limits) {
+  if (limits.context >= limits.model_context) {
+    return {.why = {}, .next = "shorten the prompt: this is the model's maximum context"};
+  }
+  return {
+      .why = {},
+      .next = fmt::format("shorten the prompt, or start with a longer context (the model's maximum is {}) "
+                          "or more memory for the cache",
+                          limits.model_context)};
+}
+
 }  // namespace
+
+PromptTooLong::PromptTooLong(std::size_t prompt_tokens, bool is_exact, const RequestLimits& limits)
+    : Error(ErrorKind::invalid_request, too_long(prompt_tokens, is_exact, limits.context),
+            shorter_prompt(limits)),
+      prompt_tokens_(prompt_tokens),
+      is_exact_(is_exact),
+      context_(limits.context) {}
 
 void check_request(const GenerationRequest& request, const RequestLimits& limits) {
   if (request.prompt.empty()) fail(ErrorKind::invalid_request, "the prompt has no tokens");
   if (request.prompt.size() >= static_cast<std::size_t>(limits.context)) {
-    fail(ErrorKind::invalid_request,
-         fmt::format("a prompt of {} tokens leaves no room for an answer in a context of {}",
-                     request.prompt.size(), limits.context),
-         {.why = {},
-          .next =
-              limits.context < limits.model_context
-                  ? fmt::format(
-                        "shorten the prompt, or start with a longer context (the model's maximum is {}) or "
-                        "more memory for the cache",
-                        limits.model_context)
-                  : "shorten the prompt: this is the model's maximum context"});
+    throw PromptTooLong(request.prompt.size(), /*is_exact=*/true, limits);
   }
   check_tokens("prompt", request.prompt, limits.vocab);
   check_number("max_tokens", request.max_tokens, 0.0, std::numeric_limits<int>::max());
+  check_number("min_tokens", request.min_tokens, 0.0, std::numeric_limits<int>::max());
   check_number("choices", request.choices, 1.0, limits.max_choices);
   check_length("stop_tokens", request.stop_tokens.size(), limits.max_listed);
+  if (request.prompt_logprobs) {
+    check_number("prompt_logprobs", *request.prompt_logprobs, 0.0, limits.max_logprobs);
+  }
   check_sampling(request.sampling, limits);
 }
 

@@ -2,15 +2,19 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "base/error.h"
 #include "base/token.h"
 
 namespace inferno {
+
+class PendingConstraint;
 
 struct Sampling {
   float temperature = 1.0f;  // 0 is greedy
@@ -31,11 +35,21 @@ struct Sampling {
 struct GenerationRequest {
   std::vector<TokenId> prompt;
   Sampling sampling;
-  int max_tokens = 0;                // 0: as many as the context holds
+  int max_tokens = 0;  // 0: as many as the context holds
+  // Stop tokens are not sampled before that many tokens, unless a constraint leaves nothing else.
+  int min_tokens = 0;
   std::vector<TokenId> stop_tokens;  // the first one sampled ends the answer and is its last Sampled event
   int choices = 1;                   // number of answers, with seeds seed, seed + 1, …
   std::string client;                // clients take turns
+  bool exceeds_queue = false;        // accepted even if the queue is full
   std::string cache_scope;           // cached prefixes are shared within a scope, never across
+  bool reuse_prefix = true;          // false: compute the whole prompt, even if a prefix is cached
+  // Log probabilities of the prompt's tokens, as Sampling::logprobs. No prefix is reused, and prompts take
+  // more steps: each computes at most as many tokens as sequences may run.
+  std::optional<int> prompt_logprobs;
+  // What every answer must satisfy (engine/pending_constraint.h); null: nothing. The request is admitted once
+  // it is compiled, and fails if that fails. Cancelling the request cancels compiling.
+  std::shared_ptr<PendingConstraint> constraint = {};
 };
 
 enum class FinishReason { stop, length, cancelled };
@@ -45,6 +59,9 @@ struct Sampled {
   float logprob = 0.0f;  // the model's own, before any setting; 0 unless logprobs were asked for
   std::vector<std::pair<TokenId, float>> alternatives;  // likeliest first
   int choice = 0;
+  // With the first token of each choice, if asked for: the prompt's tokens, each given those before it. The
+  // first of them has no log probability.
+  std::shared_ptr<const std::vector<Sampled>> prompt = {};
 };
 
 // One for each choice.
@@ -61,6 +78,7 @@ struct Finished {
 // Ends the whole request.
 struct Failed {
   std::string message;
+  std::optional<ErrorKind> kind = {};  // if the cause is the request's constraint and it threw an Error
 };
 
 using Event = std::variant<Sampled, Finished, Failed>;
@@ -75,7 +93,23 @@ struct RequestLimits {
   int max_listed = 4096;  // entries of each of logit_bias, banned, allowed and stop_tokens
 };
 
-// Error{invalid_request} naming the field, what it may be and what it was.
+// A prompt that leaves no room for an answer: Error{invalid_request}.
+class PromptTooLong : public Error {
+ public:
+  // If the count is not exact, the prompt has at least that many tokens.
+  PromptTooLong(std::size_t prompt_tokens, bool is_exact, const RequestLimits& limits);
+
+  std::size_t prompt_tokens() const { return prompt_tokens_; }
+  bool is_exact() const { return is_exact_; }
+  int context() const { return context_; }
+
+ private:
+  std::size_t prompt_tokens_;
+  bool is_exact_;
+  int context_;
+};
+
+// PromptTooLong, or Error{invalid_request} naming the field, what it may be and what it was.
 void check_request(const GenerationRequest& request, const RequestLimits& limits);
 
 }  // namespace inferno

@@ -54,6 +54,17 @@ SamplingState::SamplingState(const Sampling& sampling, std::uint64_t seed, std::
   for (const TokenId token : tokens) history_.push_back({token, 0.0f});
 }
 
+void SamplingState::ban_before(int end, std::span<const TokenId> tokens, int vocab) {
+  std::map<TokenId, float> values;
+  for (const ListEntry& entry : bias_) values[entry.token] = entry.value;
+  for (const TokenId token : tokens) {
+    if (token >= 0 && token < vocab) values[token] = -std::numeric_limits<float>::infinity();
+  }
+  early_bias_.clear();
+  for (const auto& [token, value] : values) early_bias_.push_back({token, value});
+  early_end_ = end;
+}
+
 void SamplingState::add(TokenId token) {
   if (!penalizes_) return;
   const auto at = std::ranges::lower_bound(history_, token, {}, &ListEntry::token);
@@ -64,22 +75,25 @@ void SamplingState::add(TokenId token) {
   }
 }
 
-Sampler::Sampler(Backend& backend, int rows, int list_entries, int max_alternatives) : backend_(backend) {
+Sampler::Sampler(Backend& backend, const SamplerLimits& limits) : backend_(backend) {
   const auto matrix = [&](int count, int cols, auto allocate) {
     Matrix m = {nullptr, DType::i32, count, cols};
     m.data = memory_.emplace_back((backend.*allocate)(m.bytes(), "sampling")).data();
     return m;
   };
-  rows_ = matrix(rows, sizeof(SamplingRow) / 4, &Backend::allocate);
-  lists_ = matrix(std::max(1, list_entries), sizeof(ListEntry) / 4, &Backend::allocate);
+  rows_ = matrix(limits.rows, sizeof(SamplingRow) / 4, &Backend::allocate);
+  lists_ = matrix(std::max(1, limits.list_entries), sizeof(ListEntry) / 4, &Backend::allocate);
+  masks_ = matrix(limits.rows, mask_words(limits.vocab), &Backend::allocate);
+  mask_values_.resize(masks_.bytes() / sizeof(std::uint32_t));
   for (Matrix& results : results_) {
-    results = matrix(rows, sample_columns(max_alternatives), &Backend::allocate_for_host);
+    results = matrix(limits.rows, sample_columns(limits.max_alternatives), &Backend::allocate_for_host);
   }
 }
 
 void Sampler::clear() {
   row_values_.clear();
   list_values_.clear();
+  mask_count_ = 0;
 }
 
 ListRange Sampler::append(std::span<const ListEntry> list) {
@@ -92,8 +106,28 @@ void Sampler::add(const SamplingState& state, int position) {
   SamplingRow& row = row_values_.emplace_back(state.row());
   row.position = position;
   row.history = append(state.history());
-  row.bias = append(state.bias());
+  row.bias = append(state.bias(position));
   row.allowed = append(state.allowed());
+}
+
+std::span<std::uint32_t> Sampler::add_mask() {
+  expects(mask_count_ < masks_.rows, "the step's masks fit");
+  const auto words = static_cast<std::size_t>(masks_.cols);
+  row_values_.back().mask = mask_count_;
+  return std::span(mask_values_).subspan(static_cast<std::size_t>(mask_count_++) * words, words);
+}
+
+void Sampler::add_unread() {
+  row_values_.emplace_back();  // greedy, without lists
+}
+
+void Sampler::add_given(TokenId token, int alternatives) {
+  SamplingRow& row = row_values_.emplace_back();
+  row.temperature = 0.0f;
+  row.alternatives = alternatives;
+  row.history = row.bias = append({});
+  const ListEntry only = {token, 0.0f};
+  row.allowed = append({&only, 1});
 }
 
 Draws Sampler::draw(Matrix logits, Matrix tokens) {
@@ -103,9 +137,14 @@ Draws Sampler::draw(Matrix logits, Matrix tokens) {
   expects(logits.rows == rows, "one row of logits for each row of settings");
   const SamplingInputs inputs = {.rows = rows_.top(rows),
                                  .lists = lists_.top(static_cast<std::int32_t>(list_values_.size())),
-                                 .tokens = tokens};
+                                 .tokens = tokens,
+                                 .masks = mask_count_ == 0 ? Matrix{} : masks_.top(mask_count_)};
   backend_.upload(inputs.rows, std::as_bytes(std::span(row_values_)));
   if (!list_values_.empty()) backend_.upload(inputs.lists, std::as_bytes(std::span(list_values_)));
+  if (mask_count_ > 0) {
+    const std::span<const std::uint32_t> values(mask_values_);
+    backend_.upload(inputs.masks, std::as_bytes(values).first(inputs.masks.bytes()));
+  }
   const Matrix out = results_[turn_++ % std::size(results_)].top(rows);
   backend_.sample(out, logits, inputs);
   return {.results = out, .mark = backend_.mark()};

@@ -62,6 +62,7 @@ StepPlan Scheduler::next() {
   schedule_decodes(plan, budget);
   budget.prompt_rows = plan.slices.empty() ? budget.rows : std::min(budget.rows, limits_.max_prompt_tokens);
   admit();
+  budget.score_rows = limits_.max_sequences - static_cast<int>(running_.size());
   schedule_prompts(plan, budget);
   if (plan.slices.empty() && !running_.empty()) preempt_for_oldest(plan, budget);
   return plan;
@@ -130,7 +131,9 @@ int Scheduler::schedule_chunk(StepPlan& plan, Budget& budget, Sequence& sequence
   }
   Slice* slice = slice_of(plan, sequence);
   const int placed = slice == nullptr ? 0 : slice->tokens;
-  const int room = std::min({max_rows, budget.prompt_rows, sequence.remaining() - placed});
+  int room = std::min({max_rows, budget.prompt_rows, sequence.remaining() - placed});
+  const int own_row = placed == 0 ? 1 : 0;
+  if (sequence.is_prompt_scored()) room = std::min(room, budget.score_rows + own_row);
   if (room <= 0) return 0;
   const int from = sequence.computed + placed;
   const int end = blocks_.reachable_end(sequence, from + room);
@@ -140,6 +143,10 @@ int Scheduler::schedule_chunk(StepPlan& plan, Budget& budget, Sequence& sequence
   if (slice == nullptr) slice = &plan.slices.emplace_back(Slice{&sequence, 0, false});
   slice->tokens = end - sequence.computed;
   slice->wants_logits = slice->tokens == sequence.remaining();
+  if (sequence.is_prompt_scored()) {
+    slice->scored = slice->tokens - (slice->wants_logits ? 1 : 0);
+    budget.score_rows -= end - from - own_row;
+  }
   budget.rows -= end - from;
   budget.prompt_rows -= end - from;
   return end - from;

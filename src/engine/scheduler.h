@@ -27,7 +27,8 @@ struct SchedulerLimits {
 struct Slice {
   Sequence* sequence = nullptr;
   int tokens = 0;
-  bool wants_logits = false;
+  bool wants_logits = false;  // of the last token, to sample the next one
+  int scored = 0;             // tokens before that one whose logits are wanted, too
   SequenceId id = sequence == nullptr ? 0 : sequence->id;  // valid even after the sequence is removed
 };
 
@@ -69,6 +70,7 @@ class Scheduler {
   int waiting() const { return waiting_.size(); }
   std::uint64_t preemptions() const { return preemptions_; }
   const KvBlocks& blocks() const { return blocks_; }
+  void drop_idle_prefixes() { blocks_.drop_idle_prefixes(); }
   const Sequence* find(SequenceId id) const;
   // Oldest first.
   std::span<Sequence* const> running_sequences() const { return running_; }
@@ -77,6 +79,7 @@ class Scheduler {
   struct Budget {
     int rows = 0;
     int prompt_rows = 0;
+    int score_rows = 0;  // rows of logits beyond one for each running sequence
   };
 
   void schedule_decodes(StepPlan& plan, Budget& budget);

@@ -21,6 +21,8 @@ struct Sequence {
   std::vector<TokenId> stop_tokens;
   std::string client;  // clients take turns
   std::string scope;   // cached prefixes are shared within a scope
+  bool reuse_prefix = true;
+  bool wants_prompt_logits = false;  // of every token of the prompt
 
   // State of the scheduler and of KvBlocks.
   int computed = 0;                          // tokens whose keys and values are cached
@@ -34,6 +36,9 @@ struct Sequence {
   bool is_new = false;            // admitted and not scheduled since
   std::vector<SequenceId> forks;  // sequences that share its blocks once its prompt is computed
 
+  bool is_prompt_scored() const {
+    return wants_prompt_logits && static_cast<int>(tokens.size()) == prompt_tokens;
+  }
   int remaining() const { return static_cast<int>(tokens.size()) - computed; }
 };
 

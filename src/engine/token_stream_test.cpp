@@ -37,10 +37,9 @@ TEST(TokenStream, EndsWithItsLastChoice) {
 }
 
 TEST(TokenStream, WakesAReaderWithoutAThread) {
-  TokenStream stream;
   int woken = 0;
+  TokenStream stream(1, [&] { ++woken; });
   stream.publish(Sampled{});
-  stream.on_event([&] { ++woken; });
   EXPECT_EQ(woken, 1);
   stream.publish(Failed{"gone"});
   EXPECT_EQ(woken, 2);

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/engine_scene.h"
+#include "engine/fake_constraints.h"
+#include "engine/watched_backend.h"
 #include "support/queueing_model_backend.h"
 
 namespace inferno::testing {
@@ -33,6 +35,15 @@ TEST(Ahead, GivesTheAnswersOfStepsThatAreReadFirst) {
     request.sampling.seed = static_cast<std::uint64_t>(i);
     EXPECT_EQ(generate(*ahead, request).tokens, generate(*engine, request).tokens);
   }
+}
+
+// The forward pass is queued while a constraint still waits for the token before it.
+TEST(Ahead, ConstrainedStepsAreQueuedToo) {
+  const auto engine = make_engine({}, watched);
+  GenerationRequest request = greedy({1, 2, 3}, 20);
+  request.constraint = compiled(even_tokens());
+  EXPECT_EQ(generate(*engine, request).tokens.size(), 20u);
+  EXPECT_EQ(watch().early_steps, 18);  // all but the prompt and the step after it
 }
 
 }  // namespace

@@ -11,14 +11,17 @@ struct BatchVariant {
   int chunk;
   bool prefix_cache;
   bool small_pool;
+  std::string cache = "auto";  // type of the KV cache
 };
 
-inline std::vector<BatchVariant> all_variants(const std::vector<int>& chunks) {
+inline std::vector<BatchVariant> all_variants(const std::vector<int>& chunks,
+                                              const std::string& cache = "auto") {
   std::vector<BatchVariant> out;
   for (const char* model : {"plain", "windows"}) {
     for (const int chunk : chunks) {
       for (const bool prefix_cache : {false, true}) {
-        for (const bool small_pool : {false, true}) out.push_back({model, chunk, prefix_cache, small_pool});
+        for (const bool small_pool : {false, true})
+          out.push_back({model, chunk, prefix_cache, small_pool, cache});
       }
     }
   }
@@ -26,8 +29,9 @@ inline std::vector<BatchVariant> all_variants(const std::vector<int>& chunks) {
 }
 
 inline std::string name_of(const BatchVariant& variant) {
-  return variant.model + "_chunk_" + std::to_string(variant.chunk) +
-         (variant.prefix_cache ? "_prefix_cache" : "") + (variant.small_pool ? "_small_pool" : "");
+  return variant.model + (variant.cache == "auto" ? "" : "_" + variant.cache) + "_chunk_" +
+         std::to_string(variant.chunk) + (variant.prefix_cache ? "_prefix_cache" : "") +
+         (variant.small_pool ? "_small_pool" : "");
 }
 
 }  // namespace inferno::testing

@@ -11,9 +11,15 @@
 namespace inferno::testing {
 namespace {
 
-std::vector<Answer> alone(const std::string& model, const std::vector<GenerationRequest>& requests) {
+SceneOptions scene_of(const BatchVariant& variant) {
   SceneOptions options;
-  options.model = model;
+  options.model = variant.model;
+  options.cache = parse_cache_choice(variant.cache, "test");
+  return options;
+}
+
+std::vector<Answer> alone(const BatchVariant& variant, const std::vector<GenerationRequest>& requests) {
+  SceneOptions options = scene_of(variant);
   options.engine = {.max_sequences = 1, .prefix_cache = false, .plans_ahead = false};
   const auto engine = make_engine(options);
   std::vector<Answer> answers;
@@ -36,13 +42,12 @@ class Batching : public ::testing::TestWithParam<BatchVariant> {};
 
 TEST_P(Batching, GivesTheAnswersOfEachRequestAlone) {
   static std::map<std::string, std::pair<std::vector<GenerationRequest>, std::vector<Answer>>> cache;
-  auto& [requests, expected] = cache[GetParam().model];
+  auto& [requests, expected] = cache[GetParam().model + GetParam().cache];
   if (requests.empty()) {
     requests = random_requests(200, 11);
-    expected = alone(GetParam().model, requests);
+    expected = alone(GetParam(), requests);
   }
-  SceneOptions options;
-  options.model = GetParam().model;
+  SceneOptions options = scene_of(GetParam());
   options.engine.max_sequences = 12;
   options.engine.max_step_tokens = options.engine.max_prompt_tokens = GetParam().chunk;
   options.engine.prefix_cache = GetParam().prefix_cache;
@@ -65,6 +70,8 @@ TEST_P(Batching, GivesTheAnswersOfEachRequestAlone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, Batching, ::testing::ValuesIn(all_variants({16, 64, 512})),
+                         [](const auto& variant) { return name_of(variant.param); });
+INSTANTIATE_TEST_SUITE_P(RoundedCache, Batching, ::testing::ValuesIn(all_variants({64}, "q8_0")),
                          [](const auto& variant) { return name_of(variant.param); });
 
 }  // namespace

@@ -13,8 +13,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-SceneOptions crowded() {
+SceneOptions crowded(const std::string& cache = "auto") {
   SceneOptions options;
+  options.cache = parse_cache_choice(cache, "test");
   options.engine.max_sequences = 16;
   options.engine.block_size = 8;
   options.engine.cache_bytes = cache_bytes_for(options, 64 * options.engine.block_size);
@@ -30,8 +31,9 @@ GenerationRequest seeded(Random& random, int prompt, int tokens) {
   return request;
 }
 
-std::unique_ptr<Engine> quiet_engine() {
+std::unique_ptr<Engine> quiet_engine(const std::string& cache = "auto") {
   SceneOptions options;
+  options.cache = parse_cache_choice(cache, "test");
   options.engine = {.max_sequences = 1, .prefix_cache = false};
   return make_engine(options);
 }
@@ -88,9 +90,11 @@ TEST(Contention, WhatCanNeverFitIsRefusedQuicklyAndDelaysNobody) {
   EXPECT_TRUE(read(*running)[0].finished.has_value());
 }
 
-TEST(Contention, ForksUnderPressureWriteWhatTheirSeedsWriteAlone) {
-  const auto engine = make_engine(crowded());
-  const auto quiet = quiet_engine();
+class Forks : public ::testing::TestWithParam<std::string> {};  // a type of KV cache
+
+TEST_P(Forks, UnderPressureWriteWhatTheirSeedsWriteAlone) {
+  const auto engine = make_engine(crowded(GetParam()));
+  const auto quiet = quiet_engine(GetParam());
   Random random(23);
   std::vector<GenerationRequest> requests;
   std::vector<std::shared_ptr<TokenStream>> streams;
@@ -116,6 +120,9 @@ TEST(Contention, ForksUnderPressureWriteWhatTheirSeedsWriteAlone) {
   EXPECT_GT(engine->stats().preemptions, 0u);
   EXPECT_EQ(engine->stats().free_blocks, engine->stats().blocks);
 }
+
+INSTANTIATE_TEST_SUITE_P(Caches, Forks, ::testing::Values("auto", "q8_0", "fp8"),
+                         [](const auto& cache) { return cache.param; });
 
 TEST(Contention, AClientWithFiveHundredRequestsDoesNotHoldUpTheOthers) {
   SceneOptions options = crowded();

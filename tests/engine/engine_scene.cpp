@@ -17,16 +17,16 @@ struct Model {
   std::string_view type, config;
 };
 
-// Widths are multiples of 32, so that weights can be quantized; the second alternates windows of 24 tokens
-// with full attention.
+// Widths and heads are multiples of 32, so that weights and caches can be quantized; the second alternates
+// windows of 24 tokens with full attention.
 Model model_named(const std::string& name) {
   if (name == "plain") {
     return {"llama", R"({"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2,
-      "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 100, "rms_norm_eps": 1e-5,
+      "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32, "vocab_size": 100, "rms_norm_eps": 1e-5,
       "max_position_embeddings": 4096})"};
   }
   return {"gpt_oss", R"({"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 4,
-      "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 100,
+      "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32, "vocab_size": 100,
       "rms_norm_eps": 1e-5, "max_position_embeddings": 4096, "num_local_experts": 4,
       "num_experts_per_tok": 2, "sliding_window": 24, "rope_theta": 10000.0, "swiglu_limit": 7.0,
       "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"]})"};
@@ -45,9 +45,11 @@ std::unique_ptr<Engine> make_engine(const SceneOptions& options, Wrap wrap) {
   const auto checkpoint = checkpoint_of(options.model);
   std::unique_ptr<Backend> backend = options.backend(options.threads);
   if (wrap != nullptr) backend = wrap(std::move(backend));
-  LoadedModel model = load_model(
-      *checkpoint, *backend,
-      {.max_tokens = options.step_tokens, .max_logit_rows = options.sequences, .context = options.context});
+  LoadedModel model = load_model(*checkpoint, *backend,
+                                 {.max_tokens = options.step_tokens,
+                                  .max_logit_rows = options.sequences,
+                                  .context = options.context,
+                                  .cache = options.cache});
   return std::make_unique<Engine>(std::move(backend), std::move(model.decoder), options.engine);
 }
 
@@ -56,7 +58,7 @@ std::size_t cache_bytes_for(const SceneOptions& options, int tokens) {
   const ModelSpec spec = describe_model(*checkpoint).spec;
   std::size_t bytes = 0;
   for (const int window : window_groups(spec))
-    bytes += cache_bytes_per_token(spec, window, model_backend().cache);
+    bytes += cache_bytes_per_token(spec, window, options.cache.with_default(model_backend().cache));
   return bytes * static_cast<std::size_t>(tokens);
 }
 

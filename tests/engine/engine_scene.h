@@ -19,6 +19,7 @@ struct SceneOptions {
   int threads = 2;
   int step_tokens = 512;
   int sequences = 16;
+  CacheChoice cache = {};
   std::unique_ptr<Backend> (*backend)(int threads) = model_backend().make;
 };
 

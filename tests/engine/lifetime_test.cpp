@@ -40,6 +40,38 @@ TEST(Cancelling, WorksInTheQueueInPrefillAndInDecode) {
   expect_everything_free(*engine);
 }
 
+TEST(Cancelling, EndsOneChoiceAndLeavesTheOthers) {
+  const auto engine = make_engine({}, watched);
+  watch().step_milliseconds = 2;
+  GenerationRequest request = greedy(counted_prompt(3), 40);
+  request.choices = 3;
+  const auto stream = engine->submit(std::move(request));
+  stream->cancel(0);  // the choice that computes the prompt for all
+  stream->cancel(2);
+  const std::vector<Answer> answers = read(*stream, 3);
+  EXPECT_EQ(answers[0].finished->reason, FinishReason::cancelled);
+  EXPECT_EQ(answers[1].finished->reason, FinishReason::length);
+  EXPECT_EQ(answers[1].tokens.size(), 40u);
+  EXPECT_EQ(answers[2].finished->reason, FinishReason::cancelled);
+  EXPECT_LT(answers[2].tokens.size(), 5u);
+  expect_everything_free(*engine);
+}
+
+TEST(Heartbeat, GrowsOnlyWhileAStepTakesTime) {
+  const auto engine = make_engine({}, watched);
+  EXPECT_LT(engine->heartbeat_age(), 5.0);
+  wait_until_idle(*engine);
+  watch().step_milliseconds = 300;
+  const auto stream = engine->submit(greedy(counted_prompt(2), 1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  EXPECT_GT(engine->heartbeat_age(), 0.05);
+  watch().step_milliseconds = 0;
+  read(*stream);
+  while (engine->heartbeat_age() > 0) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(engine->heartbeat_age(), 0.0);
+}
+
 TEST(Cancelling, LeavesNothingBehindAThousandTimes) {
   SceneOptions options;
   options.engine.max_sequences = 4;

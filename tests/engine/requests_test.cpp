@@ -47,6 +47,79 @@ TEST(Requests, EndAtAnyOfTheirStopTokens) {
   EXPECT_EQ(answer.finished->reason, FinishReason::stop);
 }
 
+TEST(Requests, AreNotStoppedBeforeTheirMinimum) {
+  for (const bool ahead : {false, true}) {
+    SceneOptions options;
+    options.engine.plans_ahead = ahead;
+    const auto engine = make_engine(options);
+    const Answer whole = generate(*engine, greedy({5, 6}, 10));
+    GenerationRequest request = greedy({5, 6}, 10);
+    request.min_tokens = 4;
+    request.stop_tokens = {-7, 12345};
+    request.sampling.logit_bias = {{7, 50.0f}};
+    request.stop_tokens.push_back(7);
+    const Answer answer = generate(*engine, request);
+    ASSERT_EQ(answer.tokens.size(), 5u);
+    EXPECT_EQ(std::vector<TokenId>(answer.tokens.begin(), answer.tokens.begin() + 4),
+              std::vector<TokenId>(whole.tokens.begin(), whole.tokens.begin() + 4));
+    EXPECT_EQ(answer.tokens.back(), 7);
+    EXPECT_EQ(answer.finished->reason, FinishReason::stop);
+  }
+}
+
+TEST(Requests, HaveTheLogProbabilitiesOfTheirPrompt) {
+  SceneOptions options;
+  options.engine.max_sequences = 5;  // hence five rows of logits
+  const auto engine = make_engine(options);
+  const std::vector<TokenId> prompt = {7, 3, 3, 9, 50, 2, 8, 61, 4, 1, 0, 33, 5};
+  const auto logprob = [&](std::size_t at) {  // of prompt[at], as the only token that may be sampled
+    GenerationRequest request = greedy({prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(at)}, 1);
+    request.sampling.allowed = {prompt[at]};
+    request.sampling.logprobs = 0;
+    return generate(*engine, request).logprobs.at(0);
+  };
+  const Answer plain = generate(*engine, greedy(prompt, 6));
+  generate(*engine, greedy(prompt, 6));  // its prefix is cached, and not reused below
+  GenerationRequest request = greedy(prompt, 6);
+  request.choices = 2;
+  request.prompt_logprobs = 2;
+  const auto decoding = engine->submit(greedy({1, 2}, 200));
+  const auto stream = engine->submit(request);
+  std::vector<std::vector<TokenId>> tokens(2);
+  while (const auto event = stream->next(std::chrono::seconds(10))) {
+    const auto* sampled = std::get_if<Sampled>(&*event);
+    if (sampled == nullptr) continue;
+    std::vector<TokenId>& own = tokens.at(static_cast<std::size_t>(sampled->choice));
+    EXPECT_EQ(sampled->prompt != nullptr, own.empty());
+    own.push_back(sampled->token);
+    if (!sampled->prompt) continue;
+    ASSERT_EQ(sampled->prompt->size(), prompt.size());
+    for (std::size_t i = 0; i < prompt.size(); ++i) {
+      const Sampled& scored = (*sampled->prompt)[i];
+      EXPECT_EQ(scored.token, prompt[i]);
+      if (i == 0) continue;
+      EXPECT_NEAR(scored.logprob, logprob(i), std::max(1e-3f, model_backend().tie)) << i;
+      ASSERT_EQ(scored.alternatives.size(), 2u);
+      EXPECT_GE(scored.alternatives[0].second, scored.logprob);
+    }
+  }
+  EXPECT_EQ(tokens[0].size(), plain.tokens.size());
+  if (model_backend().promises_bits) {  // the prompt was computed in other chunks
+    EXPECT_EQ(tokens[0], plain.tokens);
+    EXPECT_EQ(tokens[1], plain.tokens);
+  }
+  decoding->cancel();
+}
+
+TEST(Requests, ComputeTheWholePromptIfToldTo) {
+  const auto engine = make_engine({});
+  GenerationRequest request = greedy(counted_prompt(80), 2);
+  generate(*engine, request);
+  EXPECT_GT(generate(*engine, request).finished->cached_tokens, 0);
+  request.reuse_prefix = false;
+  EXPECT_EQ(generate(*engine, request).finished->cached_tokens, 0);
+}
+
 TEST(Requests, AreRefusedWithTheNumbersWhenTheyCanNeverFit) {
   SceneOptions options;
   options.engine.cache_bytes = cache_bytes_for(options, 64);
@@ -70,6 +143,8 @@ TEST(Requests, AreRefusedWhenASettingIsOutOfRange) {
   refused([](auto& r) { r.prompt = {scene_vocab}; });
   refused([](auto& r) { r.prompt = {-1}; });
   refused([](auto& r) { r.max_tokens = -1; });
+  refused([](auto& r) { r.min_tokens = -1; });
+  refused([](auto& r) { r.prompt_logprobs = 21; });
   refused([](auto& r) { r.choices = 0; });
   refused([](auto& r) { r.choices = 129; });
   refused([](auto& r) { r.sampling.temperature = -0.1f; });
@@ -108,6 +183,66 @@ TEST(Requests, AreRefusedWhenTheQueueIsFull) {
   watch().step_milliseconds = 0;
   for (const auto& stream : streams) read(*stream);
   EXPECT_EQ(generate(*engine, greedy({1}, 2)).tokens.size(), 2u);
+}
+
+// While a step is computed, the requests that it admitted are neither waiting nor counted twice.
+TEST(Requests, OfABurstFillTheSlotsAndTheQueueAndNoMore) {
+  for (const int choices : {1, 2}) {
+    SceneOptions options;
+    options.engine.max_sequences = 2;
+    options.engine.max_waiting = 3;
+    const auto engine = make_engine(options, watched);
+    watch().step_milliseconds = 5;
+    GenerationRequest request = greedy({1}, 200);
+    request.choices = choices;
+    for (int burst = 0; burst < 5; ++burst) {
+      std::vector<std::shared_ptr<TokenStream>> streams;
+      for (int i = 0; i < 40; ++i) {
+        try {
+          streams.push_back(engine->submit(request));
+        } catch (const Error& error) {
+          EXPECT_EQ(error.kind(), ErrorKind::overloaded);
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      EXPECT_LE(streams.size(), 5u) << "burst " << burst;
+      EXPECT_EQ(engine->stats().waiting, 3);
+      for (const auto& stream : streams) stream->cancel();
+      while (engine->stats().running + engine->stats().waiting > 0) std::this_thread::yield();
+    }
+    watch().step_milliseconds = 0;
+  }
+}
+
+TEST(Requests, OfAClientThatHasNoneInTheFullQueueAreAccepted) {
+  SceneOptions options;
+  options.engine.max_sequences = 1;
+  options.engine.max_waiting = 2;
+  const auto engine = make_engine(options, watched);
+  watch().step_milliseconds = 20;
+  const auto of = [](const char* client, int tokens) {
+    GenerationRequest request = greedy({1}, tokens);
+    request.client = client;
+    return request;
+  };
+  std::vector<std::shared_ptr<TokenStream>> streams;
+  streams.push_back(engine->submit(of("many", 200)));
+  while (engine->stats().running == 0) std::this_thread::yield();
+  for (const char* client : {"many", "many", "first", "second"}) {
+    EXPECT_NO_THROW(engine->check_room(client)) << client;
+    streams.push_back(engine->submit(of(client, 2)));
+  }
+  for (const char* client : {"many", "first", "third"}) {  // at twice the limit no request is accepted
+    EXPECT_EQ(caught_error([&] { engine->check_room(client); }).kind(), ErrorKind::overloaded) << client;
+    EXPECT_EQ(caught_error([&] { engine->submit(of(client, 2)); }).kind(), ErrorKind::overloaded) << client;
+  }
+  GenerationRequest urgent = of("many", 2);
+  urgent.exceeds_queue = true;
+  streams.push_back(engine->submit(urgent));
+  streams[0]->cancel();
+  watch().step_milliseconds = 0;
+  for (const auto& stream : streams) read(*stream);
+  EXPECT_EQ(engine->stats().waiting, 0);
 }
 
 TEST(Requests, KeepToTheirLists) {

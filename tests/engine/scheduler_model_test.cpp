@@ -82,6 +82,7 @@ class ModelTest {
     const std::string client = std::to_string(random_.below(3)), scope = std::to_string(random_.below(2));
     std::vector<SequenceId> ids;
     const int count = random_.below(4) == 0 ? 1 + random_.below(4) : 1;
+    const bool is_scored = random_.below(16) == 0;
     for (int i = 0; i < count; ++i) {
       auto sequence = std::make_unique<Sequence>();
       sequence->id = next_id_++;
@@ -90,6 +91,8 @@ class ModelTest {
       sequence->max_tokens = prompt + answer;
       sequence->client = client;
       sequence->scope = scope;
+      sequence->wants_prompt_logits = is_scored && i == 0;
+      sequence->reuse_prefix = !is_scored;
       ids.push_back(sequence->id);
       choices.push_back(std::move(sequence));
     }
@@ -168,7 +171,7 @@ class ModelTest {
   }
 
   void check_plan(const StepPlan& plan, const std::set<const Sequence*>& writing) {
-    int rows = 0, prompt_rows = 0, decodes = 0;
+    int rows = 0, prompt_rows = 0, decodes = 0, logit_rows = 0;
     std::set<const Sequence*> seen;
     for (const Slice& slice : plan.slices) {
       rows += slice.tokens;
@@ -176,10 +179,16 @@ class ModelTest {
       ASSERT_TRUE(seen.insert(slice.sequence).second) << "twice in a step";
       (writing.contains(slice.sequence) ? decodes : prompt_rows) += slice.tokens;
       ASSERT_EQ(slice.wants_logits, slice.tokens == slice.sequence->remaining());
+      logit_rows += slice.scored + (slice.wants_logits ? 1 : 0);
+      if (slice.sequence->is_prompt_scored()) {
+        ASSERT_EQ(slice.scored + (slice.wants_logits ? 1 : 0), slice.tokens);
+        ASSERT_EQ(slice.sequence->cached, 0);
+      }
       if (slice.sequence->cached > 0) ++found_;
     }
     ASSERT_LE(rows, limits_.max_step_tokens);
     ASSERT_LE(static_cast<int>(plan.slices.size()), limits_.max_sequences);
+    ASSERT_LE(logit_rows, limits_.max_sequences);
     ASSERT_TRUE(decodes == 0 || prompt_rows <= limits_.max_prompt_tokens);
   }
 

@@ -48,15 +48,22 @@ class WatchedBackend final : public ForwardingBackend {
       inner().upload(first, std::as_bytes(std::span(poison)));
     }
     inner().sample(out, logits, inputs);
+    is_read_ = false;
+  }
+  void wait_for(std::uint64_t mark) override {
+    inner().wait_for(mark);
+    is_read_ = true;
   }
 
  private:
-  static void begin_step() {
+  void begin_step() const {
+    if (!is_read_) ++watch().early_steps;
     std::this_thread::sleep_for(std::chrono::milliseconds(watch().step_milliseconds));
     if (watch().device_fails) fail(ErrorKind::device, "the watched device fell off the bus");
   }
 
   bool replays_ = false;
+  bool is_read_ = true;
 };
 
 }  // namespace
@@ -71,6 +78,7 @@ std::unique_ptr<Backend> watched(std::unique_ptr<Backend> backend) {
   watch().device_fails = false;
   watch().has_determinism = true;
   watch().step_milliseconds = 0;
+  watch().early_steps = 0;
   return std::make_unique<WatchedBackend>(std::move(backend));
 }
 
