@@ -257,7 +257,7 @@ struct Refusal {
   const bool with_token = !refusal.settings.token.empty();
   fail(ErrorKind::network, fmt::format("{} is gated {}", refusal.subject.id, refusal.facts()),
        {.why = with_token
-                   ? fmt::format("{}, and its account has not accepted the licence or was not granted access",
+                   ? fmt::format("{}, and its account has not accepted the license or was not granted access",
                                  refusal.token_origin())
                    : refusal.token_origin(),
         .next = with_token ? fmt::format("accept at {} and run again", refusal.page())
@@ -338,7 +338,7 @@ HubClient::HubClient(HubSettings settings, IsCancelled is_cancelled)
 HubClient::~HubClient() = default;
 
 Response HubClient::send(const Request& request, const Subject& subject) {
-  require_online(settings_, fmt::format("{}: this needs the hub", subject.id));
+  require_online(settings_, subject.id);
   Response response = http_->send(request);
   const bool pointed_on = request.method == Method::head && !response.location.empty();
   if ((response.status < 200 || response.status > 299) && !pointed_on)
@@ -350,7 +350,7 @@ ModelInfo HubClient::info(const std::string& id, const std::string& revision) {
   const Subject subject = {.id = id, .revision = revision, .path = {}};
   Request request;
   request.url = models_url(settings_, id) + "/revision/" + percent_encoded(revision, Slash::quoted);
-  require_online(settings_, fmt::format("{}: this needs the hub", id));
+  require_online(settings_, id);
   const Response response = http_->send(request);
   if (response.status == 404 && response.headers["x-error-code"] == "RevisionNotFound") {
     fail(ErrorKind::not_found, fmt::format("{}: no revision {} (404 RevisionNotFound)", id, revision),
@@ -445,7 +445,7 @@ std::string HubClient::read(const std::string& id, const std::string& revision, 
     at += some.size();
     return bytes.size() < count;
   };
-  require_online(settings_, fmt::format("{}: this needs the hub", id));
+  require_online(settings_, id);
   const Outcome outcome = http_->attempt_with_retries(request, [&] {
     bytes.clear();
     is_first = true;

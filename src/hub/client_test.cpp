@@ -119,7 +119,7 @@ TEST(HubClient, SaysWhatToDoAboutAMissingModel) {
   EXPECT_THAT(error.next, HasSubstr("export HF_TOKEN="));
 }
 
-TEST(HubClient, SaysWhereToAcceptALicence) {
+TEST(HubClient, SaysWhereToAcceptALicense) {
   const Refused error = refused(answer(403, "", "X-Error-Code: GatedRepo\r\n"), "hf_mine");
   EXPECT_EQ(error.kind, ErrorKind::network);
   EXPECT_THAT(error.next, HasSubstr("/org/name"));

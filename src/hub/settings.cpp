@@ -18,16 +18,9 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t max_token_bytes = 4096;
 
-std::string trimmed(std::string_view text) {
-  constexpr std::string_view blank = " \t\r\n";
-  const std::size_t begin = text.find_first_not_of(blank);
-  if (begin == std::string_view::npos) return {};
-  return std::string(text.substr(begin, text.find_last_not_of(blank) + 1 - begin));
-}
-
 // A line break in a token would end its HTTP header and start another one.
 std::string checked_token(std::string_view text, const std::string& source) {
-  std::string token = trimmed(text);
+  std::string token(trimmed(text));
   const bool harmless = std::ranges::all_of(token, [](char c) { return c > ' ' && c < 0x7F; });
   if (harmless && token.size() <= max_token_bytes) return token;
   fail(ErrorKind::invalid_request,
@@ -65,7 +58,7 @@ void read_endpoint(HubSettings& settings, const Variables& variables) {
   for (const std::string name : {"MODEL_ENDPOINT", "HF_ENDPOINT"}) {
     const auto value = variables.get(name);
     if (!value) continue;
-    std::string endpoint = trimmed(*value);
+    std::string endpoint(trimmed(*value));
     while (endpoint.ends_with('/')) endpoint.pop_back();
     if (!endpoint.starts_with("https://") && !endpoint.starts_with("http://")) {
       fail(ErrorKind::invalid_request,
@@ -128,7 +121,8 @@ HubSettings hub_settings(const Variables& variables) {
 
 void require_online(const HubSettings& settings, const std::string& wanted) {
   if (!settings.is_offline()) return;
-  fail(ErrorKind::network, fmt::format("{}, and {} disables network access", wanted, settings.offline_reason),
+  fail(ErrorKind::network,
+       fmt::format("{} needs the network, but {} is set", wanted, settings.offline_reason),
        {.why = {},
         .next = "unset the variable and run again, or use a model that is on this machine (inferno list)"});
 }

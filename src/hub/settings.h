@@ -45,8 +45,8 @@ HubSettings hub_settings(const Variables& variables);
 // "1", "on", "yes" and "true" in any case, as Hugging Face's tools read their switches.
 bool is_true(std::string_view value);
 
-// Error{network} naming the variable, if the settings forbid network access. `wanted` is the reason for the
-// access, for example "openai/gpt-oss-20b is not in the cache".
+// Error{network} naming the variable, if the settings forbid network access. `wanted` is what needs
+// the network, for example "search".
 void require_online(const HubSettings& settings, const std::string& wanted);
 
 }  // namespace inferno::hub

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -45,6 +46,37 @@ class Models(Scene):
         return {one["name"]: one for one in self.listed(**more)}
 
 
+class Families(Models):
+    """A model that cannot run is found out before it is downloaded."""
+
+    @classmethod
+    def fill(cls):
+        super().fill()
+        files = model_files(1)
+        files["config.json"] = files["config.json"].replace(b'"llama"', b'"gemma3"')
+        cls.foreign = cls.hub.add("org/gemma-3", downloads=9)
+        cls.foreign.commit(files)
+
+    def test_that_are_not_supported_do_not_fit(self):
+        self.assertRegex(self.run_it("search", "org").out, r"org/gemma-3 .* no: gemma3 is not supported\n")
+        found = json.loads(self.run_it("search", "org", "--fits", "--json").out)
+        self.assertNotIn("org/gemma-3", [one["id"] for one in found])
+        self.assertIn("org/model", [one["id"] for one in found])
+
+    def test_that_are_not_supported_are_downloaded_only_on_request(self):
+        refused = self.run_it("download", "org/gemma-3", "--yes", code=4)
+        self.assertIn('org/gemma-3: architecture "gemma3" is not supported', refused.err)
+        self.assertIn("--any-family", refused.err)
+        self.assertLess(self.hub.body_bytes("org/gemma-3"), 20_000)
+        terminal = Terminal([scene.PROGRAM, "download", "org/gemma-3"], self.environment(TERM="xterm"))
+        self.addCleanup(terminal.close)
+        terminal.wait_for(r'family "gemma3", which Inferno cannot run. Download it anyway\? \[y/N\]')
+        terminal.send("n\n")
+        self.assertEqual(terminal.ended(), 4)
+        self.run_it("download", "org/gemma-3", "--yes", "--any-family")
+        self.assert_whole(self.foreign)
+
+
 class Names(Models):
     def test_every_form_of_a_name_works_in_every_command(self):
         self.download(model="gpt-oss:20b")
@@ -71,7 +103,7 @@ class Names(Models):
         self.assertEqual(set(self.names()) - {"builtin"}, {"org/tiny-GGUF:Q8_0", "org/tiny-GGUF:F16"})
         for form in ("org/tiny-GGUF", "tiny-gguf:q8_0", "org/tiny-GGUF:F16", "hf.co/org/tiny-GGUF:f16"):
             self.run_it("generate", "Hi", "-m", form, *ONE_TOKEN, **OFFLINE)
-        missing = self.run_it("generate", "Hi", "-m", "org/tiny-GGUF:Q2_K", *ONE_TOKEN, code=3, **OFFLINE)
+        missing = self.run_it("generate", "Hi", "-m", "org/tiny-GGUF:Q2_K", *ONE_TOKEN, code=3)
         self.assertIn("inferno download org/tiny-GGUF:Q2_K", missing.err)
 
     def test_hostile_and_unknown_names_are_refused_without_a_request(self):
@@ -95,7 +127,7 @@ class List(Models):
         weights.resolve().unlink()
         shown = self.names()
         self.assertEqual((shown["openai/gpt-oss-20b"]["complete"], shown["openai/gpt-oss-20b"]["missing"]), (False, [weights.name]))
-        refused = self.run_it("inspect", "gpt-oss-20b", code=3, **OFFLINE)
+        refused = self.run_it("inspect", "gpt-oss-20b", code=3)
         self.assertIn("incomplete, some files are missing", refused.err)
         self.assertIn("inferno download openai/gpt-oss-20b", refused.err)
         self.assertIn("incomplete, some files are missing", self.run_it("inspect", weights.parent, code=3).err)
@@ -120,8 +152,24 @@ class List(Models):
         for name in ("tiny:1m", "someone/tiny-two", "tiny-two"):
             self.assertEqual(self.run_it("generate", "Hi", "-m", name, *ONE_TOKEN).out, wanted, name)
         self.assertIn("verified", self.run_it("verify", "tiny:1m").out)
-        self.assertIn("only read", self.run_it("rm", "tiny:1m", "--yes", code=4).err)
+        self.assertIn("only read", self.run_it("rm", "tiny:1m", "--yes", code=2).err)
+        # An absent tag means :latest, also for a name that is an alias.
+        for name in ("tiny-latest", "llama3.2"):
+            latest = self.home / f".ollama/models/manifests/registry.ollama.ai/library/{name}/latest"
+            latest.parent.mkdir(parents=True)
+            latest.write_text(manifest.read_text())
+            self.assertEqual(self.run_it("generate", "Hi", "-m", name, *ONE_TOKEN).out, wanted, name)
 
+    def test_sorts_and_rm_takes_several(self):
+        self.download()
+        self.download(model="org/tiny-GGUF:Q8_0")
+        names = [one["name"] for one in json.loads(self.run_it("list", "--sort", "size", "--json").out)]
+        sizes = {one["name"]: one["bytes"] for one in self.listed()}
+        self.assertEqual(names, sorted(names, key=lambda name: -sizes[name]))
+        self.run_it("rm", "org/model", "org/nothing", "--yes", code=3)
+        self.assertEqual(self.state(), "complete")  # a mistake in one name removes nothing
+        self.run_it("rm", "org/model", "org/tiny-GGUF", "--yes")
+        self.assertEqual([one["name"] for one in self.listed()], ["builtin"])
 
     def test_does_not_mistake_a_partial_download_for_a_model(self):
         whole = self.gguf.files()["tiny-Q8_0.gguf"].location.read_bytes()
@@ -195,12 +243,12 @@ class Search(Models):
         self.assertTrue(found[0]["fits"] and found[0]["context"] > 0 and found[0]["bytes"] > 0)
         self.assertEqual(found[1]["format"], "gguf")
         table = self.run_it("search", "GPT", "--sort", "likes", "--limit", "5", "--author", "openai", "--fits").out
-        self.assertRegex(table, r"(?m)^MODEL +FORMAT +PARAMETERS +SIZE +DOWNLOADS +LIKES +LICENCE +FITS$")
-        self.assertRegex(table, r"(?m)^openai/gpt-oss-20b +safetensors +\d+ M +[\d.]+ kB +7.0 M +5 +open +(memory|GPU), ~?\d+ k$")
+        self.assertRegex(table, r"(?m)^MODEL +FORMAT +PARAMETERS +SIZE +DOWNLOADS +LIKES +LICENSE +FITS$")
+        self.assertRegex(table, r"(?m)^openai/gpt-oss-20b +safetensors +[\d.]+(?: [MB])? +[\d.]+ kB +7.0 M +5 +open +(memory|GPU), ~?\d+ k$")
         self.assertNotIn("org/model", table)
 
     def test_sends_no_request_when_offline(self):
-        self.run_it("search", "x", code=5, **OFFLINE)
+        self.assertIn("search needs the network, but HF_HUB_OFFLINE=1 is set", self.run_it("search", "x", code=5, **OFFLINE).err)
         self.assertEqual(self.hub.requests, [])
 
 
@@ -220,6 +268,18 @@ class Plan(Models):
             here = json.loads(self.run_it("plan", name, "--json", "--device", "cpu", **OFFLINE).out)
             self.assertEqual((here["remote"], here["weights"]), (False, plan["weights"]))
             self.run_it("rm", name, "--yes")
+
+    def test_errors_name_the_model_and_not_a_temporary_folder(self):
+        files = model_files(1)
+        config = json.loads(files["config.json"])
+        broken = self.hub.add("org/broken")
+        self.addCleanup(self.hub.repos.pop, "org/broken")
+        for key, value in (("hidden_size", 48), ("num_hidden_layers", 9), ("vocab_size", "many"), ("model_type", "gemma3")):
+            broken.commit({**files, "config.json": json.dumps({**config, key: value}).encode()})
+            refused = self.run_it("plan", "org/broken", "--device", "cpu", code=(2, 4))
+            self.assertIn("org/broken", refused.err)
+            self.assertNotRegex(refused.err, r"inferno-headers|/tmp|" + str(self.home))
+            self.assertLessEqual(len(refused.err[refused.err.index("error: "):].splitlines()), 3, refused.err)
 
     def test_fetches_little_of_a_large_file(self):
         large = self.hub.add("org/large")
@@ -252,6 +312,27 @@ class Offer(Models):
         self.assert_whole()
         self.run_it("generate", "Hi", "-m", "org/tiny-GGUF:F16", "--yes", *ONE_TOKEN)
 
+    def test_offline_no_error_advises_a_download(self):
+        self.download()
+        (self.folder() / "snapshots" / self.repo.resolve("main") / "model.safetensors").unlink()
+        (self.home / "text.txt").write_text("Hello there. " * 20)
+        (self.home / "part.incomplete").write_bytes(b"")
+        folder = self.home / "mine/.cache/huggingface/download"
+        folder.mkdir(parents=True)
+        (folder / "model.inferno.incomplete").write_bytes(b"")
+        for name in ("org/model", "org/absent", "absent", "qwen3:8b", "llama", self.home / "mine", self.home / "part.incomplete",
+                     self.folder() / "snapshots" / self.repo.resolve("main")):
+            for words in (("generate", "Hi", "-m", name), ("play", name), ("inspect", name), ("plan", name), ("tokenize", name, "--text", "a"),
+                          ("detokenize", name, "1"), ("perplexity", name, "text.txt"), ("bench", name), ("convert", name, "-o", "x.gguf"),
+                          ("logits", name, "--tokens", "1", "-o", "x"), ("serve", name, "--port", "0"), ("verify", name), ("rm", name, "--yes"),
+                          ("download", name)):
+                if words[0] == "rm" and name in ("org/model",):
+                    continue
+                refused = self.run_it(*words, code=(2, 3, 4, 5), **OFFLINE)
+                self.assertNotIn("inferno download", refused.err, words)
+                self.assertLessEqual(len(refused.err.splitlines()), 3, refused.err)
+        self.assertEqual([one for one in self.hub.requests if "absent" in one.path], [])
+
     def test_offline_never_touches_the_network(self):
         for words in (("generate", "Hi", "-m", "org/model", "--yes"), ("play", "org/model", "--yes"), ("inspect", "org/model"), ("list",)):
             self.run_it(*words, code=(0, 3), **OFFLINE)
@@ -260,15 +341,111 @@ class Offer(Models):
     def test_a_person_is_asked(self):
         terminal = Terminal([scene.PROGRAM, "generate", "Hi", "-m", "org/model", *ONE_TOKEN], self.environment(TERM="xterm"))
         self.addCleanup(terminal.close)
-        terminal.wait_for(r"org/model is not on this machine\. Download it\? \[y/N\]")
+        terminal.wait_for(r"org/model \([\d.]+ MB\) is not on this machine\. Download it\? \[y/N\]")
         terminal.send("y\n")
         terminal.ended(60)
         self.assert_whole()
 
+    def offer(self, *words):
+        terminal = Terminal([scene.PROGRAM, *words], self.environment(TERM="xterm"), columns=160, cwd=self.home)
+        self.addCleanup(terminal.close)
+        return terminal
+
+    def test_says_how_long_it_takes_at_the_last_rate(self):
+        wide = self.hub.add("org/wide")
+        wide.commit(model_files(24))
+        self.addCleanup(self.hub.repos.pop, "org/wide")
+        self.download(model="org/wide")
+        rate = float((self.home / ".local/state/inferno/download-rate").read_text())
+        self.assertGreater(rate, 1e5)
+        (self.home / ".local/state/inferno/download-rate").write_text("20000000\n")
+        terminal = self.offer("generate", "Hi", "-m", "llama3.2:1b")
+        terminal.wait_for(r"\(800\.0 MB, about 40 s\), which is not on this machine\. Download it\?")
+        terminal.send("n\n")
+        self.assertEqual(terminal.ended(), 3)
+        terminal = self.offer("generate", "Hi", "-m", "org/model")
+        terminal.wait_for(r"org/model \([\d.]+ MB, about 1 s\) is not on this machine\. Download it\?")
+        terminal.send("n\n")
+        self.assertEqual(terminal.ended(), 3)
+        self.assertIn("not downloaded", terminal.screen.text())
+        self.assertNotIn("error", terminal.screen.text())
+        self.assertIsNone(self.state())
+
+    def test_says_before_a_download_that_the_memory_is_too_small(self):
+        short = r"It needs about [\d.]+ [GT]B of memory, but this machine has only [\d.]+ [MG]B free"
+        large = self.hub.add("org/large")
+        self.addCleanup(self.hub.repos.pop, "org/large")
+        weights = large.commits[large.commit(model_files(1))]["files"]["model.safetensors"]
+        weights.size = 10**14  # as the hub lists it
+        self.assertRegex(self.run_it("download", "org/large", "--dry-run").err, rf"(?m)^note: {short}$")
+        self.assertNotIn("It needs", self.run_it("download", "org/model", "--yes").err)
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if memory < 60e9:  # the offer of a model of the table; beyond that the next one shows the same
+            terminal = self.offer("play", "gpt-oss:120b")  # the size is known from the table of names
+            terminal.wait_for(rf"gpt-oss:120b means openai/gpt-oss-120b \(65\.2 GB.*\), which is not on this machine\. {short}\. Download it\?")
+            terminal.send("n\n")
+            self.assertEqual(terminal.ended(), 3)
+        weights.size = memory + 10**9
+        if shutil.disk_usage(self.home).free <= 2 * weights.size:
+            self.skipTest("the disk would be too small before the memory is")
+        else:
+            terminal = self.offer("generate", "Hi", "-m", "org/large")
+            terminal.wait_for(rf"org/large \([\d.]+ GB.*\) is not on this machine\. {short}\. Download it\? \[y/N\]")
+            self.assertNotIn("note:", terminal.screen.text())
+            terminal.send("n\n")
+            self.assertEqual(terminal.ended(), 3)
+
+    def test_short_names_that_mean_nothing_are_not_asked_of_the_hub(self):
+        for name, advice in (("llama", "choose one of these: llama3.1:8b (4.9 GB), llama3.2:1b (800.0 MB)"), ("mistrall", "did you mean mistral?"),
+                             ("gemma3", "inferno search"), ("builtin", "inferno play builtin")):
+            refused = self.run_it("download", name, code=2 if name == "builtin" else 3)
+            self.assertIn(advice, refused.err)
+        self.assertEqual(self.hub.requests, [])
+
+    def test_the_next_step_is_for_models_that_run(self):
+        for words, is_named in (("org/model",), True), (("org/model", "--local-dir", "my models"), True), \
+                               (("org/tiny-GGUF", "--include", "README.md"), False):
+            terminal = self.offer("download", *words, "--yes")
+            self.assertEqual(terminal.ended(60), 0)
+            self.assertEqual("now: inferno play" in terminal.screen.text(), is_named, terminal.screen.text())
+        terminal = self.offer("download", "org/model", "--local-dir", "my models", "--yes")
+        self.assertEqual(terminal.ended(60), 0)
+        self.assertIn(f"now: inferno play '{self.home}/my models'", terminal.screen.text().replace("\n", ""))
+
+    def test_notes_that_cannot_be_written_do_not_end_it(self):
+        for name, closing in (("full", "2>/dev/full"), ("closed", "2>&-")):
+            home = self.home / name
+            home.mkdir()
+            for words in (("download", "org/model", "--yes"), ("verify", "org/model")):
+                done = subprocess.run(["sh", "-c", f'exec "$0" "$@" {closing}', scene.PROGRAM, *words], env=self.environment(home), cwd=home,
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=60)
+                self.assertEqual(done.returncode, 0, (name, words))
+            self.assert_whole(home=home)
+
+    def test_a_folder_that_is_a_device_is_refused(self):
+        refused = self.run_it("download", "org/model", "--local-dir", "/dev/null", code=2)
+        self.assertIn("/dev/null: exists and is not a folder", refused.err)
+        self.assertNotIn("remove", refused.err)
+
+    def test_names_the_model_that_an_alias_means_and_the_next_step(self):
+        terminal = Terminal([scene.PROGRAM, "generate", "Hi", "-m", "llama3.2:1b"], self.environment(TERM="xterm"), columns=120)
+        self.addCleanup(terminal.close)
+        terminal.wait_for(r"llama3\.2:1b means bartowski/Llama-3\.2-1B-Instruct-GGUF:Q4_K_M \(800\.0 MB\), which is not on this machine\. Download it\?")
+        terminal.send("n\n")
+        self.assertEqual(terminal.ended(), 3)
+        self.assertIn("not downloaded", terminal.screen.text())
+        self.assertNotIn("error", terminal.screen.text())
+        refused = self.run_it("generate", "Hi", "-m", "llama", code=3)
+        self.assertIn("choose one of these: llama3.1:8b (4.9 GB), llama3.2:1b (800.0 MB)", refused.err)
+        download = Terminal([scene.PROGRAM, "download", "gpt-oss"], self.environment(TERM="xterm"))
+        self.addCleanup(download.close)
+        self.assertEqual(download.ended(60), 0)
+        self.assertIn("now: inferno play openai/gpt-oss-20b", download.screen.text())
+
     def test_a_person_is_asked_by_play_too(self):
         terminal = Terminal([scene.PROGRAM, "play", "org/model"], self.environment(TERM="xterm"))
         self.addCleanup(terminal.close)
-        terminal.wait_for(r"org/model is not on this machine\. Download it\? \[y/N\]")
+        terminal.wait_for(r"org/model \([\d.]+ MB\) is not on this machine\. Download it\? \[y/N\]")
         terminal.send("y\n")
         terminal.wait_for(r">>> ", 60)
         terminal.send("/bye\n")

@@ -4,6 +4,7 @@ import pathlib
 import random
 import signal
 import sys
+import termios
 import time
 
 import scene
@@ -51,6 +52,22 @@ class Interrupted(Scene):
             self.goes_on(home)
             scene.shutil.rmtree(home)
 
+    def test_says_how_far_it_came_and_what_a_later_run_finds(self):
+        self.hub.faults.append(Fault(rate=16e6))
+        process = self.start("download", self.MODEL, "--yes", "--jobs", "1")
+        with self.signalled(process, signal.SIGINT, self.total * 2 // 5):
+            result = self.end(process)
+        self.check(result, 130)
+        self.assertRegex(result.err, r"stopped at (3[0-9]|4[0-9]|50) %")
+        # The model has its name, though no ref was written.
+        refused = self.run_it("generate", "hi", "-m", self.MODEL, code=3)
+        self.assertIn(f"{self.MODEL}: incomplete", refused.err)
+        self.assertIn(f"next:  inferno download {self.MODEL}\n", refused.err)
+        self.hub.faults.clear()
+        found = self.download().err.splitlines()[0]
+        self.assertRegex(found, r"files, [\d.]+ MB, [\d.]+ MB already downloaded$")
+        self.assert_whole()
+
     def test_while_it_waits_for_a_server_it_ends_at_once(self):
         for name, fault in (("busy", Fault(at="hub", status=503, headers={"Retry-After": "60"})), ("silent", Fault(stall=(1000, 20)))):
             self.fresh(name)
@@ -84,11 +101,13 @@ class Interrupted(Scene):
         terminal = Terminal([scene.PROGRAM, "download", self.MODEL], self.environment(home, TERM="xterm"))
         self.addCleanup(terminal.close)
         terminal.wait_for(r"model\.safetensors.*[1-9]\d? ?%")
-        before = terminal.settings()
+        shown = terminal.settings()
+        self.assertFalse(shown[3] & termios.ECHO, "what is typed does not disturb the progress")
+        shown[3] |= termios.ECHO
         terminal.send("\x03")
         self.assertEqual(terminal.ended(5), 130)
         self.assertRegex(terminal.screen.text(), r"stopped at \d+ ?%")
-        self.assertEqual(terminal.settings(), before)
+        self.assertEqual(terminal.settings(), shown)
         self.goes_on(home)
 
 

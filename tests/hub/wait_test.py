@@ -43,6 +43,14 @@ class ToldToWait(Scene):
         self.assertGreaterEqual(clocks[-1], until, "it came back before the date")
         return result, times, home
 
+    def test_is_said_while_it_waits(self):
+        repo = self.cases[0][0]
+        self.hub.faults.append(Fault(at="hub", path="/tree/", status=429, headers={"Retry-After": "1"}, times=1))
+        self.hub.faults.append(Fault(at="cdn", status=503, times=1))
+        said = self.run_it("download", repo.id, "--yes").err
+        self.assertRegex(said, r"waiting 1 s, try 2 of 8: 127\.0\.0\.1:\d+: asks to wait \(status 429\)\n")
+        self.assertRegex(said, r"waiting 1 s, try 2 of 8: 127\.0\.0\.1:\d+: is busy \(status 503\)\n")
+
     def test_never_retries_earlier(self):
         with concurrent.futures.ThreadPoolExecutor(12) as crowd:
             outcomes = list(crowd.map(self.attempted, self.cases))

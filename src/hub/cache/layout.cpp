@@ -88,10 +88,10 @@ RepositoryLayout CacheLayout::repository(const ModelName& name) const {
     return !unsafe_reason(part).empty() || part.find('/') != std::string::npos ||
            part.find("--") != std::string::npos;
   };
-  if (is_bad(name.name) || (!name.organisation.empty() && is_bad(name.organisation))) {
+  if (is_bad(name.name) || (!name.organization.empty() && is_bad(name.organization))) {
     fail(ErrorKind::corrupt, fmt::format("{}: not a model name", quote(name.id())));
   }
-  return {root_, fmt::format("{}{}{}{}", prefix, name.organisation, name.organisation.empty() ? "" : "--",
+  return {root_, fmt::format("{}{}{}{}", prefix, name.organization, name.organization.empty() ? "" : "--",
                              name.name)};
 }
 

@@ -143,7 +143,7 @@ bool has_weights(const StoredModel& model) {
 }
 
 constexpr std::size_t max_entries = 20'000;  // per folder
-constexpr int max_depth = 8, min_commit_digits = 7;
+constexpr int max_repository_depth = 8, min_commit_digits = 7;
 
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
@@ -169,24 +169,41 @@ std::string first_line(const fs::path& file) {
 // {"main": commit, "refs/pr/1": commit}
 std::map<std::string, std::string> read_refs(const RepositoryLayout& layout) {
   std::map<std::string, std::string> refs;
-  for (const PresentFile& file : files_below(layout.refs(), max_depth)) {
+  for (const PresentFile& file : files_below(layout.refs(), max_repository_depth)) {
     const std::string commit = first_line(file.file);
     if (is_snapshot_name(commit)) refs[file.path] = commit;
   }
   return refs;
 }
 
-std::string newest_snapshot(const RepositoryLayout& layout) {
+// The newest entry of a folder whose name `accepts`; empty if there is none.
+std::string newest_in(const fs::path& folder, const std::function<bool(const std::string&)>& accepts) {
   std::string newest;
   fs::file_time_type newest_time;
-  for (const std::string& name : names_in(layout.snapshots())) {
+  for (const std::string& name : names_in(folder)) {
     std::error_code problem;
-    const fs::file_time_type time = fs::last_write_time(layout.snapshots() / name, problem);
-    if (problem || !is_snapshot_name(name) || (!newest.empty() && time <= newest_time)) continue;
+    const fs::file_time_type time = fs::last_write_time(folder / name, problem);
+    if (problem || !accepts(name) || (!newest.empty() && time <= newest_time)) continue;
     newest = name;
     newest_time = time;
   }
   return newest;
+}
+
+// The commit of "trees/<commit>.json"; empty for other names.
+std::string commit_of_tree(const std::string& name) {
+  constexpr std::string_view suffix = ".json";
+  if (!name.ends_with(suffix)) return "";
+  const std::string commit = name.substr(0, name.size() - suffix.size());
+  return is_commit(commit) ? commit : "";
+}
+
+// A download that was stopped before its first file has a tree, but neither a ref nor a snapshot.
+std::string newest_commit(const RepositoryLayout& layout) {
+  const std::string snapshot = newest_in(layout.snapshots(), is_snapshot_name);
+  if (!snapshot.empty()) return snapshot;
+  const auto is_tree = [](const std::string& name) { return !commit_of_tree(name).empty(); };
+  return commit_of_tree(newest_in(layout.trees(), is_tree));
 }
 
 // A partial file has holes for missing ranges, so its blocks count, not its length.
@@ -230,7 +247,7 @@ std::vector<CachedModel> models_of(const CachedRepository& repository, const Sna
   const RepositoryLayout& layout = repository.layout;
   FolderFacts facts = {
       .folder = layout.snapshots() / snapshot.commit, .present = {}, .listing = {}, .bytes_elsewhere = {}};
-  facts.present = files_below(facts.folder, max_depth);
+  facts.present = files_below(facts.folder, max_repository_depth);
   if (is_commit(snapshot.commit)) facts.listing = read_tree(layout.tree(snapshot.commit));
   facts.bytes_elsewhere = [bytes = blob_bytes(layout)](const HubFile& file) {
     const auto found = bytes.find(file.etag());
@@ -256,9 +273,7 @@ std::vector<Snapshot> snapshots_of(const RepositoryLayout& layout) {
     if (is_snapshot_name(name)) all[name].commit = name;
   }
   for (const std::string& name : names_in(layout.trees())) {
-    if (!name.ends_with(".json") || !is_commit(name.substr(0, name.size() - 5))) continue;
-    const std::string commit = name.substr(0, name.size() - 5);
-    all[commit].commit = commit;
+    if (const std::string commit = commit_of_tree(name); !commit.empty()) all[commit].commit = commit;
   }
   for (const auto& [revision, commit] : read_refs(layout)) {
     if (all.contains(commit)) all[commit].revisions.push_back(revision);
@@ -279,7 +294,7 @@ void measure(CachedRepository& repository) {
     repository.bytes += bytes_on_disk(blob.file);
     if (is_etag(blob.path)) repository.last_use = std::max(repository.last_use, blob.last_use);
   }
-  for (const PresentFile& file : files_below(repository.layout.snapshots(), max_depth)) {
+  for (const PresentFile& file : files_below(repository.layout.snapshots(), max_repository_depth)) {
     std::error_code problem;
     if (fs::is_symlink(file.file, problem)) continue;
     repository.bytes += bytes_on_disk(file.file);
@@ -361,7 +376,7 @@ std::optional<std::string> cached_commit(const RepositoryLayout& layout, std::st
     return std::string(revision);
   }
   if (revision != "main") return std::nullopt;
-  const std::string newest = newest_snapshot(layout);
+  const std::string newest = newest_commit(layout);
   return newest.empty() ? std::nullopt : std::optional(newest);
 }
 
@@ -373,7 +388,7 @@ std::optional<CachedRepository> scan_repository(const fs::path& cache, const std
   }
   const std::size_t slash = id->find('/');
   ModelName name;
-  if (slash != std::string::npos) name.organisation = id->substr(0, slash);
+  if (slash != std::string::npos) name.organization = id->substr(0, slash);
   name.name = slash == std::string::npos ? *id : id->substr(slash + 1);
   CachedRepository repository = {name, RepositoryLayout(cache, folder_name), {}, 0, 0};
   for (const Snapshot& snapshot : snapshots_of(repository.layout)) {

@@ -88,7 +88,7 @@ std::optional<CachedRepository> scan_repository(const std::filesystem::path& cac
 const CachedModel* find_cached(std::span<const CachedModel> models, const ModelName& wanted);
 
 // The cached commit of `revision`: refs/<revision>, or a snapshot of that name; for "main" without a ref, the
-// newest snapshot.
+// newest snapshot, or else the newest tree.
 std::optional<std::string> cached_commit(const RepositoryLayout& layout, std::string_view revision);
 
 }  // namespace inferno::hub

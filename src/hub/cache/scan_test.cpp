@@ -78,6 +78,14 @@ TEST(CacheScan, FindsADownloadThatHasJustStarted) {
   EXPECT_FALSE(only(cache).stored.is_complete());
 }
 
+TEST(CacheScan, NamesADownloadThatStoppedBeforeItsFirstFileAsItWasAskedFor) {
+  const CacheScene cache;
+  cache.tree("org/name", 'c', {listed("config.json", 2, 'a'), listed("model.safetensors", 5000, 'b')});
+  cache.partial("org/name", 'b', "x");
+  EXPECT_EQ(only(cache).name.text(), "org/name");
+  EXPECT_FALSE(only(cache).stored.is_complete());
+}
+
 TEST(CacheScan, UsesTheIndexIfThereIsNoTree) {
   const CacheScene cache;
   cache.file("org/name", 'c', "config.json", 'a', "{}");

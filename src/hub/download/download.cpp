@@ -49,7 +49,8 @@ struct FileWork {
   Clock::time_point look_again{};  // when to try the lock again that another process holds
   std::optional<FileLock> lock;
   std::shared_ptr<PartialFile> partial;
-  std::uint64_t had = 0;  // bytes of earlier runs
+  std::uint64_t had = 0;        // bytes of earlier runs
+  std::uint64_t resumable = 0;  // bytes of earlier runs before the file is opened
   std::thread verifier;
 };
 
@@ -129,7 +130,11 @@ Download::Work::Work(HubSettings settings, DownloadSource source, std::vector<Do
       is_cancelled_(std::move(is_cancelled)) {
   for (DownloadItem& item : items) files_.push_back(std::make_unique<FileWork>(std::move(item)));
   for (const auto& file : files_) {
-    if (!file->item.is_present()) continue;
+    const HubFile& wanted = file->item.file;
+    if (!file->item.is_present()) {
+      file->resumable = resumable_bytes(file->item.partial_folder, wanted.etag(), wanted.size);
+      continue;
+    }
     file->had = file->item.file.size;
     file->state = FileState::verifying;  // complete, but run() has not yet reported it
   }
@@ -179,6 +184,8 @@ void Download::Work::run() {
   for (std::thread& connection : connections) connection.join();
   for (const auto& file : files_) {
     if (file->verifier.joinable()) file->verifier.join();
+    const std::lock_guard lock(mutex_);
+    if (file->partial) file->had = file->partial->have();  // progress() is also asked after a stop
     file->partial.reset();
     file->lock.reset();
   }
@@ -363,6 +370,7 @@ DownloadProgress Download::Work::progress() const {
     all.size += one.size;
     all.have += one.have;
     all.fetched += one.fetched;
+    if (one.have == 0) all.resumable += file->resumable;
     all.finished += one.state == FileState::finished ? 1 : 0;
     all.files.push_back(std::move(one));
   }

@@ -39,7 +39,8 @@ struct FileProgress {
 struct DownloadProgress {
   std::vector<FileProgress> files;
   std::uint64_t size = 0, have = 0, fetched = 0;  // sums over `files`
-  int finished = 0;                               // number of finished files
+  std::uint64_t resumable = 0;  // bytes of earlier runs in files that are not yet opened, not in `have`
+  int finished = 0;             // number of finished files
 };
 
 class Download {

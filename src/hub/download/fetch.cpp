@@ -79,9 +79,15 @@ class Fetch {
       const bool server_set_wait = outcome.trouble == Trouble::none &&
                                    requested_wait(outcome.response.headers, std::chrono::system_clock::now());
       const int failures = std::max(without_progress_, refusals_);
-      if (then == Then::wait && !server_set_wait &&
-          !http_.gate().sleep(backoff(failures), http_.is_cancelled()))
+      if (then != Then::wait) continue;
+      const Pause pause = {.reason = reason_to_wait(outcome, http_.settings().endpoint),
+                           .next_try = failures + 1,
+                           .tries = refusals_ > 0 ? max_tries : max_without_progress};
+      if (server_set_wait) {
+        if (last) http_.gate().explain(last->origin(), pause);
+      } else if (!http_.gate().sleep(backoff(failures), pause, http_.is_cancelled())) {
         break;
+      }
     }
     if (!claim_.is_finished()) partial_.release(claim_);
     return first_byte_seconds;

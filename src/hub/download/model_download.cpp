@@ -196,7 +196,13 @@ std::int64_t time_after(const struct stat& file) {
 class FolderPlacing : public ModelDownload::Placing {
  public:
   FolderPlacing(const fs::path& folder, const ModelPlan& plan)
-      : plan_(plan), folder_(fs::absolute(folder).lexically_normal()) {}
+      : plan_(plan), folder_(fs::absolute(folder).lexically_normal()) {
+    std::error_code ignored;
+    if (fs::exists(folder_, ignored) && !fs::is_directory(folder_, ignored)) {
+      fail(ErrorKind::invalid_request, fmt::format("{}: exists and is not a folder", folder.string()),
+           {.why = {}, .next = "choose another --local-dir"});
+    }
+  }
 
   fs::path folder() const override { return folder_; }
 

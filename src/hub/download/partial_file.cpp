@@ -157,6 +157,22 @@ Leftover inspect(const fs::path& path, const std::string& etag, std::uint64_t si
   return found;
 }
 
+struct Resumable {
+  fs::path path;
+  Leftover leftover;
+};
+
+// The largest partial file that no process writes to; an empty path if there is none.
+Resumable best_leftover(const fs::path& folder, const std::string& etag, std::uint64_t size) {
+  Resumable best;
+  for (const fs::path& path : partials_of(folder, etag)) {
+    Leftover found = inspect(path, etag, size);
+    if (!found.is_free || !found.journal || found.have <= best.leftover.have) continue;
+    best = {.path = path, .leftover = std::move(found)};
+  }
+  return best;
+}
+
 }  // namespace
 
 Owner Owner::of_this_process() {
@@ -239,15 +255,8 @@ PartialFile::PartialFile(fs::path folder, std::string etag, std::uint64_t size) 
 
 // Claims the fullest partial file whose process has ended. The rename decides between two claimants.
 bool PartialFile::adopt() {
-  fs::path best_path;
-  Leftover best;
-  for (const fs::path& path : partials_of(folder_, journal_.etag)) {
-    Leftover found = inspect(path, journal_.etag, journal_.size);
-    if (!found.is_free || !found.journal || found.have <= best.have) continue;
-    best = std::move(found);
-    best_path = path;
-  }
-  if (best_path.empty() || ::rename(best_path.c_str(), path_.c_str()) != 0) return false;
+  auto [path, best] = best_leftover(folder_, journal_.etag, journal_.size);
+  if (path.empty() || ::rename(path.c_str(), path_.c_str()) != 0) return false;
   file_ = std::move(best.file);
   journal_.done = std::move(best.journal->done);
   journal_.write(file_.number(), path_);
@@ -402,6 +411,10 @@ void PartialFile::commit(const fs::path& destination) {
 
 void PartialFile::remove() {
   ::unlink(path_.c_str());
+}
+
+std::uint64_t resumable_bytes(const fs::path& folder, const std::string& etag, std::uint64_t size) {
+  return best_leftover(folder, etag, size).leftover.have;
 }
 
 std::uint64_t partial_bytes(const fs::path& folder, const std::string& etag) {

@@ -125,6 +125,10 @@ class PartialFile {
   int writers_ = 0;
 };
 
+// Bytes that a PartialFile would resume with.
+std::uint64_t resumable_bytes(const std::filesystem::path& folder, const std::string& etag,
+                              std::uint64_t size);
+
 // Bytes on disk in all partial files of this blob.
 std::uint64_t partial_bytes(const std::filesystem::path& folder, const std::string& etag);
 

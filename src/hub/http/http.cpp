@@ -52,6 +52,14 @@ std::string objection(const Url& url) {
   return fmt::format("{}: only https is allowed, except for this machine", without_query(url.text));
 }
 
+// "huggingface.co", or with an unusual port "127.0.0.1:8000".
+std::string host_of(const std::string& url) {
+  const auto parsed = parse_url(url);
+  if (!parsed) return without_query(url);
+  const bool is_usual = parsed->port == (parsed->scheme == "https" ? "443" : "80");
+  return is_usual ? parsed->host : parsed->host + ":" + parsed->port;
+}
+
 }  // namespace
 
 std::optional<Milliseconds> requested_wait(const Headers& headers,
@@ -92,31 +100,57 @@ Milliseconds RateGate::scaled(Milliseconds wait) const {
 
 void RateGate::hold(const std::string& origin, Milliseconds wait) {
   const std::lock_guard lock(mutex_);
-  auto& until = not_before_[origin];
+  auto& until = not_before_[origin].end;
   until = std::max(until, Clock::now() + scaled(wait));
 }
 
-bool RateGate::pass(const std::string& origin, const std::function<bool()>& is_cancelled) {
+void RateGate::explain(const std::string& origin, const Pause& pause) {
+  const std::lock_guard lock(mutex_);
+  not_before_[origin].pause = pause;
+}
+
+std::optional<Pause> RateGate::pause() const {
+  const std::lock_guard lock(mutex_);
+  const Until* longest = nullptr;
+  const auto consider = [&](const Until& one) {
+    if (longest == nullptr || one.end > longest->end) longest = &one;
+  };
+  for (const auto& [origin, until] : not_before_) consider(until);
+  for (const Until& until : sleeping_) consider(until);
+  const auto now = Clock::now();
+  if (longest == nullptr || longest->end <= now || longest->pause.reason.empty()) return std::nullopt;
+  Pause pause = longest->pause;
+  pause.left = std::chrono::duration_cast<Milliseconds>(longest->end - now);
+  return pause;
+}
+
+bool RateGate::pass(const std::string& origin, const IsCancelled& is_cancelled) {
   while (true) {
     if (is_cancelled && is_cancelled()) return false;
     Clock::time_point until;
     {
       const std::lock_guard lock(mutex_);
       const auto found = not_before_.find(origin);
-      if (found == not_before_.end() || found->second <= Clock::now()) return true;
-      until = found->second;
+      if (found == not_before_.end() || found->second.end <= Clock::now()) return true;
+      until = found->second.end;
     }
     std::this_thread::sleep_until(std::min(until, Clock::now() + slice));
   }
 }
 
-bool RateGate::sleep(Milliseconds wait, const std::function<bool()>& is_cancelled) const {
+bool RateGate::sleep(Milliseconds wait, const Pause& pause, const IsCancelled& is_cancelled) {
   const auto until = Clock::now() + scaled(wait);
-  while (Clock::now() < until) {
-    if (is_cancelled && is_cancelled()) return false;
+  std::unique_lock lock(mutex_);
+  const auto own = sleeping_.insert(sleeping_.end(), {until, pause});
+  lock.unlock();
+  const auto is_over = [&] { return is_cancelled && is_cancelled(); };
+  while (Clock::now() < until && !is_over()) {
     std::this_thread::sleep_until(std::min(until, Clock::now() + slice));
   }
-  return !is_cancelled || !is_cancelled();
+  lock.lock();
+  sleeping_.erase(own);
+  lock.unlock();
+  return !is_over();
 }
 
 struct HttpClient::Handles {
@@ -208,12 +242,33 @@ Outcome HttpClient::attempt_with_retries(const Request& request, const std::func
     }
     const bool server_set_wait =
         answered && requested_wait(outcome.response.headers, std::chrono::system_clock::now());
-    if (!server_set_wait && !gate_->sleep(backoff(tries), is_cancelled_)) {
+    const Pause pause = {
+        .reason = reason_to_wait(outcome, request.url), .next_try = tries + 1, .tries = limit};
+    if (server_set_wait) {
+      if (const auto url = parse_url(outcome.response.url)) gate_->explain(url->origin(), pause);
+    } else if (!gate_->sleep(backoff(tries), pause, is_cancelled_)) {
       fail_for({.trouble = Trouble::cancelled, .detail = {}, .response = {}, .first_byte_seconds = 0},
                settings_, request.url);
     }
     if (again) again();
   }
+}
+
+std::string reason_to_wait(const Outcome& outcome, const std::string& url) {
+  const std::string host = host_of(outcome.response.url.empty() ? url : outcome.response.url);
+  if (outcome.trouble == Trouble::none || outcome.trouble == Trouble::stopped) {
+    const int status = outcome.response.status;
+    const bool asks = requested_wait(outcome.response.headers, std::chrono::system_clock::now()).has_value();
+    if (is_retryable(status))
+      return fmt::format("{}: {} (status {})", host, asks ? "asks to wait" : "is busy", status);
+    return fmt::format("{}: sent an unexpected answer", host);
+  }
+  const bool is_silent = outcome.trouble == Trouble::stalled;
+  const bool is_lost = outcome.trouble == Trouble::broken;
+  return fmt::format("{}: {}", host,
+                     is_silent ? "stopped sending data"
+                     : is_lost ? "connection lost"
+                               : "cannot be reached");
 }
 
 bool is_temporary(const Outcome& outcome) {
@@ -234,11 +289,7 @@ bool is_temporary(const Outcome& outcome) {
 
 void fail_for(const Outcome& outcome, const HubSettings& settings, const std::string& url,
               const std::string& subject) {
-  const auto parsed = parse_url(url);
-  const bool is_usual = parsed && parsed->port == (parsed->scheme == "https" ? "443" : "80");
-  const std::string named = !parsed    ? without_query(url)
-                            : is_usual ? parsed->host
-                                       : parsed->host + ":" + parsed->port;
+  const std::string named = host_of(url);
   const bool is_mirror = settings.endpoint_source != "default";
   const std::string asked = is_mirror ? fmt::format(" (from {})", settings.endpoint_source) : "";
   const std::string host = subject.empty() ? named : fmt::format("{}: {}", subject, named);

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -31,6 +32,15 @@ Milliseconds backoff(int failures);
 // 408, 425, 429 and server errors: the same request may succeed later.
 bool is_retryable(int status);
 
+using IsCancelled = std::function<bool()>;  // called from any thread
+
+// Why nothing is transferred, for the user.
+struct Pause {
+  std::string reason;           // "huggingface.co: asks to wait (status 429)"
+  int next_try = 0, tries = 0;  // the attempt that follows, of at most this many
+  Milliseconds left{0};
+};
+
 // A wait that a host asks for applies to all connections to it. Any thread.
 class RateGate {
  public:
@@ -39,20 +49,28 @@ class RateGate {
   // Holds all requests to `origin` until `wait` is over.
   void hold(const std::string& origin, Milliseconds wait);
   // Returns when a request to `origin` may be sent; false if cancelled first.
-  bool pass(const std::string& origin, const std::function<bool()>& is_cancelled);
+  bool pass(const std::string& origin, const IsCancelled& is_cancelled);
   // Sleeps for the scaled time; false if cancelled.
-  bool sleep(Milliseconds wait, const std::function<bool()>& is_cancelled) const;
+  bool sleep(Milliseconds wait, const Pause& pause, const IsCancelled& is_cancelled);
+  // Says why pass() will wait: for a request that a host answered with a wait.
+  void explain(const std::string& origin, const Pause& pause);
+
+  // The longest wait at the moment; nullopt if there is none.
+  std::optional<Pause> pause() const;
 
  private:
   using Clock = std::chrono::steady_clock;
+  struct Until {
+    Clock::time_point end;
+    Pause pause;
+  };
   Milliseconds scaled(Milliseconds wait) const;
 
   double time_scale_;
-  std::mutex mutex_;
-  std::map<std::string, Clock::time_point> not_before_;
+  mutable std::mutex mutex_;
+  std::map<std::string, Until> not_before_;
+  std::list<Until> sleeping_;
 };
-
-using IsCancelled = std::function<bool()>;  // called from any thread
 
 // Keeps its connections open between requests. One thread at a time; several clients may share a gate.
 //
@@ -92,6 +110,10 @@ class HttpClient {
   IsCancelled is_cancelled_;
   std::unique_ptr<Handles> handles_;
 };
+
+// "huggingface.co: cannot be reached", "127.0.0.1:8000: asks to wait (status 429)": why the attempt is
+// repeated.
+std::string reason_to_wait(const Outcome& outcome, const std::string& url);
 
 // Whether the attempt may be repeated: a network failure, or a status that means "later".
 bool is_temporary(const Outcome& outcome);

@@ -29,12 +29,7 @@ class Headers {
 inline void Headers::add(std::string_view line) {
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos || colon == 0) return;
-  constexpr std::string_view blank = " \t\r\n";
-  std::string_view value = line.substr(colon + 1);
-  const std::size_t begin = value.find_first_not_of(blank);
-  value = begin == std::string_view::npos ? std::string_view()
-                                          : value.substr(begin, value.find_last_not_of(blank) + 1 - begin);
-  values_[lower_case(line.substr(0, colon))] = std::string(value);
+  values_[lower_case(line.substr(0, colon))] = std::string(trimmed(line.substr(colon + 1)));
 }
 
 inline const std::string& Headers::operator[](std::string_view name) const {

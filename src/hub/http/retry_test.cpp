@@ -49,5 +49,35 @@ TEST(Retry, HoldsAllConnectionsToAHost) {
   EXPECT_FALSE(gate.pass("https://hub:443", [] { return true; }));
 }
 
+TEST(Retry, SaysWhatIsWaitedFor) {
+  RateGate gate(1);
+  EXPECT_FALSE(gate.pause());
+  gate.hold("https://hub:443", Milliseconds(60'000));
+  gate.explain("https://hub:443", {.reason = "hub: asks to wait (status 429)", .next_try = 2, .tries = 8});
+  const auto pause = gate.pause();
+  ASSERT_TRUE(pause);
+  EXPECT_EQ(pause->reason, "hub: asks to wait (status 429)");
+  EXPECT_EQ(pause->next_try, 2);
+  EXPECT_GT(pause->left, Milliseconds(50'000));
+  std::string shown;
+  RateGate other(1);
+  other.sleep(Milliseconds(60'000), {.reason = "hub: cannot be reached", .next_try = 3, .tries = 5}, [&] {
+    if (const auto now = other.pause()) shown = now->reason;
+    return true;
+  });
+  EXPECT_EQ(shown, "hub: cannot be reached");
+  EXPECT_FALSE(other.pause());
+}
+
+TEST(Retry, NamesTheReasonOfAnotherTry) {
+  Outcome outcome;
+  outcome.response.status = 503;
+  EXPECT_EQ(reason_to_wait(outcome, "https://hub/a?b=c"), "hub: is busy (status 503)");
+  outcome.response.headers.add("Retry-After: 4");
+  EXPECT_EQ(reason_to_wait(outcome, "https://hub/a"), "hub: asks to wait (status 503)");
+  outcome.trouble = Trouble::unreachable;
+  EXPECT_EQ(reason_to_wait(outcome, "http://127.0.0.1:8000/x"), "127.0.0.1:8000: cannot be reached");
+}
+
 }  // namespace
 }  // namespace inferno::hub

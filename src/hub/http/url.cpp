@@ -5,6 +5,7 @@
 #include <cctype>
 #include <memory>
 
+#include "base/host_name.h"
 #include "base/utf8.h"
 #include "hub/http/curl_library.h"
 
@@ -45,9 +46,7 @@ bool has_control(std::string_view text) {
 }  // namespace
 
 bool Url::is_loopback() const {
-  if (host == "localhost" || host == "[::1]") return true;
-  // Digits and dots only: 127.0.0.1.example.org is another machine.
-  return host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string::npos;
+  return inferno::is_loopback(host);
 }
 
 std::optional<Url> parse_url(const std::string& text) {

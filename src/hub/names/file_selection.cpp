@@ -133,14 +133,15 @@ std::string available_quants(const std::map<std::string, std::vector<HubFile>>& 
   std::set<std::string> names;
   for (const Group& group : groups) {
     const GgufFileName name = read_gguf_name(group.second.front().path);
-    names.insert(quote(name.quant.empty() ? name.stem : name.quant));
-    if (names.size() == 40) break;
+    names.insert(printable(name.quant.empty() ? name.stem : name.quant));
+    if (names.size() == 20) break;
   }
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
 const Group& chosen_group(const std::map<std::string, std::vector<HubFile>>& groups,
-                          const std::string& quant) {
+                          const SelectionRules& rules) {
+  const std::string& quant = rules.quant;
   if (quant.empty()) {
     for (const std::string_view preferred : {"Q4_K_M", "Q8_0"}) {
       if (const Group* group = best_match(groups, preferred)) return *group;
@@ -148,9 +149,10 @@ const Group& chosen_group(const std::map<std::string, std::vector<HubFile>>& gro
     return *groups.begin();
   }
   if (const Group* group = best_match(groups, quant)) return *group;
-  fail(ErrorKind::not_found, fmt::format("{}: no such quantization in this model", quote(quant)),
-       {.why = groups.empty() ? "it has no GGUF files" : "available: " + available_quants(groups),
-        .next = groups.empty() ? "drop the ':' and the quantization" : "choose one of these"});
+  fail(ErrorKind::not_found,
+       fmt::format("{} has no {}; {}", rules.model, printable(quant),
+                   groups.empty() ? "it has no GGUF files" : "available: " + available_quants(groups)),
+       {.why = {}, .next = groups.empty() ? "leave out the ':' and the quantization" : ""});
 }
 
 void check_parts(const std::vector<HubFile>& parts) {
@@ -162,9 +164,9 @@ void check_parts(const std::vector<HubFile>& parts) {
        {.why = "a split model needs all of its parts", .next = "choose another quantization"});
 }
 
-void select_gguf(const Listing& listing, const std::string& quant, FileSelection& selection) {
+void select_gguf(const Listing& listing, const SelectionRules& rules, FileSelection& selection) {
   const auto groups = gguf_groups(listing);
-  const Group& chosen = chosen_group(groups, quant);
+  const Group& chosen = chosen_group(groups, rules);
   check_parts(chosen.second);
   selection.format = ModelFormat::gguf;
   selection.quant = read_gguf_name(chosen.second.front().path).quant;
@@ -196,11 +198,11 @@ void select_by_rules(const Listing& listing, const SelectionRules& rules, FileSe
     }
     return;
   }
-  if (listing.has_gguf || !rules.quant.empty()) return select_gguf(listing, rules.quant, selection);
+  if (listing.has_gguf || !rules.quant.empty()) return select_gguf(listing, rules, selection);
   const auto foreign = std::find_if(listing.files.begin(), listing.files.end(),
                                     [](const HubFile& file) { return is_foreign_weights(file.path); });
   fail(
-      ErrorKind::unsupported, "the model has no weights in a supported format",
+      ErrorKind::unsupported, rules.model + " has no weights in a supported format",
       {.why = foreign == listing.files.end()
                   ? fmt::format("none of its {} files is .safetensors or .gguf", listing.files.size())
                   : fmt::format("it has {}; only .safetensors and .gguf are supported", quote(foreign->path)),

@@ -13,6 +13,7 @@
 namespace inferno::hub {
 
 struct SelectionRules {
+  std::string model = "this model";       // what errors call it
   std::string quant = {};                 // of a GGUF model; empty: Q4_K_M, then Q8_0, then the first one
   std::string path = {};                  // one file with all its parts; empty: the rules below
   std::vector<std::string> include = {};  // shell patterns that replace the rules if there are any

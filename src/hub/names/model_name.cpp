@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
+#include "hub/names/aliases.h"
 #include "hub/names/safe_path.h"
 
 namespace inferno::hub {
@@ -17,40 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t max_text = 2048, max_part = 96, max_revision = 255;
-
-// Well-known tags of other tools. Every model here runs in Inferno.
-constexpr std::array alias_table = {
-    Alias{"gpt-oss", "openai/gpt-oss-20b"},
-    Alias{"gpt-oss:latest", "openai/gpt-oss-20b"},
-    Alias{"gpt-oss:20b", "openai/gpt-oss-20b"},
-    Alias{"gpt-oss-20b", "openai/gpt-oss-20b"},
-    Alias{"gpt-oss:120b", "openai/gpt-oss-120b"},
-    Alias{"gpt-oss-120b", "openai/gpt-oss-120b"},
-    Alias{"gpt2", "openai-community/gpt2"},
-    Alias{"llama3.1:8b", "meta-llama/Llama-3.1-8B-Instruct"},
-    Alias{"llama3.2:1b", "meta-llama/Llama-3.2-1B-Instruct"},
-    Alias{"llama3.2:3b", "meta-llama/Llama-3.2-3B-Instruct"},
-    Alias{"llama3.3:70b", "meta-llama/Llama-3.3-70B-Instruct"},
-    Alias{"qwen2.5:0.5b", "Qwen/Qwen2.5-0.5B-Instruct"},
-    Alias{"qwen2.5:1.5b", "Qwen/Qwen2.5-1.5B-Instruct"},
-    Alias{"qwen2.5:3b", "Qwen/Qwen2.5-3B-Instruct"},
-    Alias{"qwen2.5:7b", "Qwen/Qwen2.5-7B-Instruct"},
-    Alias{"qwen2.5:14b", "Qwen/Qwen2.5-14B-Instruct"},
-    Alias{"qwen2.5:32b", "Qwen/Qwen2.5-32B-Instruct"},
-    Alias{"qwen3:0.6b", "Qwen/Qwen3-0.6B"},
-    Alias{"qwen3:1.7b", "Qwen/Qwen3-1.7B"},
-    Alias{"qwen3:4b", "Qwen/Qwen3-4B"},
-    Alias{"qwen3:8b", "Qwen/Qwen3-8B"},
-    Alias{"qwen3:14b", "Qwen/Qwen3-14B"},
-    Alias{"qwen3:32b", "Qwen/Qwen3-32B"},
-    Alias{"mistral:7b", "mistralai/Mistral-7B-Instruct-v0.3"},
-    Alias{"phi3:mini", "microsoft/Phi-3-mini-4k-instruct"},
-    Alias{"phi4", "microsoft/phi-4"},
-    Alias{"phi4:14b", "microsoft/phi-4"},
-    Alias{"smollm2:135m", "HuggingFaceTB/SmolLM2-135M-Instruct"},
-    Alias{"smollm2:360m", "HuggingFaceTB/SmolLM2-360M-Instruct"},
-    Alias{"smollm2:1.7b", "HuggingFaceTB/SmolLM2-1.7B-Instruct"},
-};
 
 [[noreturn]] void refuse(std::string_view text, const std::string& why) {
   fail(ErrorKind::invalid_request, fmt::format("{}: not a model name", quote(text)),
@@ -111,7 +78,7 @@ std::string bad_quant(std::string_view quant) {
 
 ModelName checked(ModelName name, std::string_view text) {
   std::string reason = bad_part(name.name, "model name");
-  if (reason.empty() && !name.organisation.empty()) reason = bad_part(name.organisation, "organisation");
+  if (reason.empty() && !name.organization.empty()) reason = bad_part(name.organization, "organization");
   if (reason.empty() && !name.revision.empty()) reason = bad_revision(name.revision);
   if (reason.empty() && !name.quant.empty()) reason = bad_quant(name.quant);
   if (reason.empty() && !name.path.empty()) {
@@ -185,8 +152,8 @@ ModelName parse_id(std::string_view rest, std::string_view text) {
   take_suffixes(rest, name, text);
   const std::size_t slash = rest.find('/');
   if (slash != std::string_view::npos) {
-    name.organisation = rest.substr(0, slash);
-    if (name.organisation.empty()) refuse(text, "the organization is empty");
+    name.organization = rest.substr(0, slash);
+    if (name.organization.empty()) refuse(text, "the organization is empty");
     rest.remove_prefix(slash + 1);
   }
   name.name = rest;
@@ -201,8 +168,8 @@ ModelName parse_scheme(std::string_view rest, std::string_view text) {
       refuse(text, fmt::format("{} are not models", other.substr(0, other.size() - 1)));
   }
   ModelName name;
-  name.organisation = take_part(rest);
-  if (name.organisation.empty()) refuse(text, "the organization is empty");
+  name.organization = take_part(rest);
+  if (name.organization.empty()) refuse(text, "the organization is empty");
   // A revision may contain slashes, so it is removed before the name.
   const std::size_t at = rest.find('@'), slash = rest.find('/');
   if (at != std::string_view::npos && at < slash) {
@@ -287,30 +254,28 @@ bool looks_like_path(std::string_view text) {
 }  // namespace
 
 std::string ModelName::id() const {
-  return organisation.empty() ? name : organisation + "/" + name;
+  return organization.empty() ? name : organization + "/" + name;
 }
 
-// An organisation may have the name of a host, a model that of an alias, and a name that ends like a file
+// An organization may have the name of a host, a model that of an alias, and a name that ends like a file
 // would parse as one; those need a scheme.
 std::string ModelName::text() const {
   const std::string whole = fmt::format("{}{}{}", id(), revision.empty() ? "" : "@", revision);
-  const std::string_view scheme = organisation == "models" ? "hf://models/" : "hf://";
+  const std::string_view scheme = organization == "models" ? "hf://models/" : "hf://";
   if (!path.empty()) return fmt::format("{}{}/{}", scheme, whole, path);
   const std::string plain = fmt::format("{}{}{}", whole, quant.empty() ? "" : ":", quant);
   const std::string small = lower_case(plain);
-  const bool is_host = std::ranges::find(hub_hosts, lower_case(organisation)) != std::end(hub_hosts);
-  const bool is_alias = std::ranges::find(alias_table, small, &Alias::name) != alias_table.end();
+  const bool is_host = std::ranges::find(hub_hosts, lower_case(organization)) != std::end(hub_hosts);
+  const bool is_alias = find_alias(small) != nullptr;
   if (!is_host && !is_alias && !small.ends_with(".gguf")) return plain;
-  return fmt::format("{}{}", organisation.empty() ? "hf.co/" : scheme, plain);
+  return fmt::format("{}{}", organization.empty() ? "hf.co/" : scheme, plain);
 }
 
 ParsedName parse_model_name(std::string_view text, std::string_view endpoint) {
   if (text.empty()) refuse(text, "it is empty");
   if (text.size() > max_text) refuse(text, "it is too long");
   const std::string small = lower_case(text);
-  for (const Alias& alias : alias_table) {
-    if (small == alias.name) return parse_id(alias.model, text);
-  }
+  if (const Alias* alias = find_alias(small)) return parse_id(alias->original, text);
   if (small.starts_with("hf://")) return parse_scheme(text.substr(5), text);
   if (const auto rest = after_host(text, endpoint)) return parse_address(*rest, text);
   if (looks_like_path(text)) {
@@ -324,10 +289,6 @@ ModelName parse_hub_name(std::string_view text, std::string_view endpoint) {
   ParsedName parsed = parse_model_name(text, endpoint);
   if (auto* name = std::get_if<ModelName>(&parsed)) return std::move(*name);
   refuse(text, "it is a path, but a model on the hub is expected");
-}
-
-std::span<const Alias> aliases() {
-  return alias_table;
 }
 
 }  // namespace inferno::hub

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <filesystem>
-#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -15,7 +14,7 @@
 namespace inferno::hub {
 
 struct ModelName {
-  std::string organisation;  // empty for the few models without one, and for names not yet resolved
+  std::string organization;  // empty for the few models without one, and for names not yet resolved
   std::string name;
   std::string revision;  // branch, tag, "refs/pr/1" or commit; empty means main
   std::string quant;     // of a GGUF file, as written by the user; empty means the default
@@ -31,17 +30,12 @@ struct ModelName {
 using ParsedName = std::variant<ModelName, std::filesystem::path>;
 
 // A path begins with '/', './', '../' or '~', ends with '/' or ".gguf", or has more than one '/' and no
-// scheme. The file system is not consulted; a caller that accepts files looks for one first. Aliases are
-// replaced. `endpoint` is a hub whose URLs are accepted in addition to huggingface.co's.
-// Error{invalid_request} with the invalid part; no returned name can lead out of a folder.
+// scheme. The file system is not consulted; a caller that accepts files looks for one first. Aliases
+// (aliases.h) are replaced by their originals. `endpoint` is a hub whose URLs are accepted in addition to
+// huggingface.co's. Error{invalid_request} with the invalid part; no returned name can lead out of a folder.
 ParsedName parse_model_name(std::string_view text, std::string_view endpoint = "https://huggingface.co");
 
 // The same for a model on the hub: a path is Error{invalid_request}.
 ModelName parse_hub_name(std::string_view text, std::string_view endpoint = "https://huggingface.co");
-
-struct Alias {
-  std::string_view name, model;
-};
-std::span<const Alias> aliases();
 
 }  // namespace inferno::hub
