@@ -18,7 +18,8 @@ struct EmbeddedFile {
 std::span<const EmbeddedFile> builtin_files();
 
 // A directory with these files below the first of `folders` that can be written to. Files that are missing or
-// differ are written again; several processes may unpack at once. Error{io} if no folder can be written to.
+// differ are written again; several processes may unpack at once. Folders and files of other users, and
+// links, are neither used nor followed. Error{io} if no folder can be used.
 std::filesystem::path unpack_model(std::span<const EmbeddedFile> files,
                                    std::span<const std::filesystem::path> folders);
 

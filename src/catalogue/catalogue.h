@@ -20,6 +20,9 @@ struct CatalogueSettings {
   // Addresses of this hub are names too. A function, because only names need it and its variable may be
   // invalid.
   std::function<std::string()> hub_endpoint = [] { return "https://huggingface.co"; };
+  // Bytes of memory for a model, which decide what an alias means; 0: unknown.
+  std::function<std::uint64_t()> memory = [] { return std::uint64_t{0}; };
+  std::function<bool()> is_offline = [] { return false; };  // then errors do not advise a download
 };
 
 // The meaning of a name; the model may be missing or incomplete.
@@ -27,8 +30,8 @@ struct ModelMatch {
   std::string name;                                // as it was given
   std::optional<std::filesystem::path> path = {};  // the name is a path that exists
   const FoundModel* here = nullptr;                // on this machine, complete or not
-  std::optional<hub::ModelName> hub_name = {};     // `name` by the rules of the hub; nullopt outside it
   std::optional<hub::ModelName> download = {};     // what to ask the hub for if it is not complete here
+  std::uint64_t download_bytes = 0;                // approximately; 0: unknown
 
   bool is_complete() const { return path || (here != nullptr && here->is_complete()); }
 };
@@ -51,17 +54,33 @@ class Catalogue {
   // Error{invalid_request} with the names if several models match.
   ModelMatch look_up(const std::string& name) const;
 
+  // The same without paths, for commands that maintain stored models: a folder called org/name in the working
+  // directory does not hide the model.
+  ModelMatch look_up_stored(const std::string& name) const;
+
   // A model that can be loaded, or why it cannot: Error{not_found} with what is here and the command that
   // downloads it, also for a model of which only a part is here.
   ResolvedModel resolve(const std::string& name) const;
   ResolvedModel resolve(const FoundModel& model) const;
   ResolvedModel builtin() const;
 
-  // The repository of a model that look_up() found, or whose download has only begun. Error{not_found} if no
-  // cache has it; Error{unsupported} if it is in a store that is only read.
-  CachedMatch cached(const ModelMatch& match) const;
+  // What `inferno download NAME` fetches, without asking the hub. Error{not_found} with names that were
+  // perhaps meant for a short name that means nothing, Error{invalid_request} for a path, the built-in model
+  // and one of a store that is only read.
+  hub::ModelName to_download(const std::string& name) const;
+
+  // download_advice() under this catalogue's settings.
+  std::string download_advice(const std::string& what) const;
+
+  // The repository of a model in a hub cache, even if its download has only begun. org/name means the cache,
+  // whatever other stores and the working directory have under that name. Error{not_found} if no cache has
+  // it; Error{invalid_request} if `name` is a path, the built-in model, or only in a store that is
+  // only read.
+  CachedMatch cached(const std::string& name) const;
 
  private:
+  [[noreturn]] void fail_not_here(const ModelMatch& match) const;
+
   CatalogueSettings settings_;
   mutable std::optional<Inventory> inventory_;
 };
@@ -75,11 +94,19 @@ const FoundModel* find_model(const std::string& name, std::span<const FoundModel
 // Whether a model can be called `name`, by the rules for local names above.
 bool answers_to(const FoundModel& model, std::string_view name);
 
-// Error{not_found} with what is missing and `inferno download …`, unless the model is complete.
-void require_complete(const FoundModel& model);
+// What an error advises for a model that has to be downloaded: the command with `what` after it or, if the
+// hub may not be asked, what else there is.
+std::string download_advice(const std::string& what, bool is_offline);
+
+// Error{not_found} with what is missing and download_advice() unless the model is complete.
+void require_complete(const FoundModel& model, bool is_offline);
+
+// The folder of a model, if `path` is a .safetensors file in it; any other path as it is. Error{unsupported}
+// if the weights are alone.
+std::filesystem::path folder_of_weights(const std::filesystem::path& path);
 
 // Error{not_found} for the path of a partial file, a partial snapshot of a hub cache, or a folder into which
 // a download has not finished.
-void require_complete(const std::filesystem::path& path);
+void require_complete(const std::filesystem::path& path, bool is_offline);
 
 }  // namespace inferno

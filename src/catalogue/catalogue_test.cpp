@@ -1,5 +1,6 @@
 #include "catalogue/catalogue.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -101,17 +102,78 @@ TEST(Catalogue, NamesWhatIsHereAndHowToGetTheRest) {
   }
 }
 
+TEST(Catalogue, ShowsTheSizesOfWhatWouldBeFetchedHere) {
+  const auto next = [](std::uint64_t memory) {
+    const Catalogue catalogue({.memory = [=] { return memory; }});
+    return error_of([&] { catalogue.resolve("qwen3:9b"); }).advice().next;
+  };
+  EXPECT_THAT(next(1'000'000'000'000), HasSubstr("qwen3:8b (16.4 GB)"));
+  EXPECT_THAT(next(8'000'000'000), HasSubstr("qwen3:8b (5.0 GB)"));
+}
+
+TEST(Catalogue, AsksNoHubAboutAShortNameThatMeansNothing) {
+  const Catalogue catalogue({.memory = [] { return std::uint64_t{8'000'000'000}; }});
+  EXPECT_EQ(catalogue.to_download("llama3.2").text(), "bartowski/Llama-3.2-3B-Instruct-GGUF:Q4_K_M");
+  EXPECT_EQ(catalogue.to_download("org/name:Q8_0").text(), "org/name:Q8_0");
+  EXPECT_EQ(catalogue.to_download("hf.co/gpt2").id(), "gpt2");
+  const auto next = [&](const std::string& name) {
+    return error_of([&] { catalogue.to_download(name); }).advice().next;
+  };
+  EXPECT_THAT(next("llama"), HasSubstr("choose one of these: llama3.1:8b (4.9 GB)"));
+  EXPECT_THAT(next("mistrall"), HasSubstr("did you mean mistral?"));
+  EXPECT_THAT(next("phi-4"), HasSubstr("did you mean phi4?"));
+  // Another number is another model.
+  for (const char* name : {"llama5", "qwen4", "phi7", "mistral2:7b"})
+    EXPECT_THAT(next(name), testing::Not(HasSubstr("did you mean"))) << name;
+  for (const char* name : {"gemma3", "gemma3:27b", "deepseek-v3", "Qwen3.5", "llama4"}) {
+    const Error error = error_of([&] { catalogue.to_download(name); });
+    EXPECT_THAT(error.advice().why, HasSubstr("cannot run models of the family ")) << name;
+    EXPECT_EQ(error.advice().next, "inferno search NAME --fits lists models that run here") << name;
+  }
+  EXPECT_EQ(next("builtin"), "inferno play builtin");
+  EXPECT_EQ(error_of([&] { catalogue.to_download("/tmp"); }).kind(), ErrorKind::invalid_request);
+}
+
+TEST(Catalogue, NamesTheNearestOfManyModels) {
+  std::vector<FoundModel> many;
+  for (int number = 0; number < 12; ++number) many.push_back(folder_model(fmt::format("a{}/same", number)));
+  const Error error = error_of([&] { find_model("same", many); });
+  EXPECT_EQ(error.advice().why,
+            "matching models: a0/same, a1/same, a2/same, a3/same, a4/same and 7 more (inferno list)");
+}
+
+TEST(Catalogue, OmitsTagsAsOllamaDoes) {
+  EXPECT_TRUE(answers_to(folder_model("me/mine:latest"), "mine"));
+  EXPECT_TRUE(answers_to(folder_model("me/mine:latest"), "me/mine"));
+  EXPECT_TRUE(answers_to(folder_model("llama3.2:latest"), "llama3.2"));
+  EXPECT_FALSE(answers_to(folder_model("me/mine:1b"), "mine"));
+}
+
 TEST(Catalogue, NeverTakesAPartForTheWhole) {
   std::vector<FoundModel> some = {hub_model("o/n", "/hub/n", hub::ModelFormat::safetensors)};
   some[0].missing = {"model.safetensors", "a", "b", "c"};
   some[0].bytes = 3'000'000'000;
   some[0].whole_bytes = 14'000'000'000;
-  const Error error = error_of([&] { require_complete(some[0]); });
+  const Error error = error_of([&] { require_complete(some[0], /*is_offline=*/false); });
   EXPECT_EQ(error.kind(), ErrorKind::not_found);
   EXPECT_EQ(error.advice().why,
             "3.0 GB of 14.0 GB are here; missing or not verified: model.safetensors, a, b and 1 more file");
   EXPECT_EQ(error.advice().next, "inferno download o/n");
+  const Error offline = error_of([&] { require_complete(some[0], /*is_offline=*/true); });
+  EXPECT_THAT(offline.advice().next, HasSubstr("unset HF_HUB_OFFLINE"));
 }
+
+// Changes the working directory of the process for the time of a test.
+class WorkingDirectory {
+ public:
+  explicit WorkingDirectory(const fs::path& folder) { fs::current_path(folder); }
+  ~WorkingDirectory() { fs::current_path(before_); }
+  WorkingDirectory(const WorkingDirectory&) = delete;
+  WorkingDirectory& operator=(const WorkingDirectory&) = delete;
+
+ private:
+  const fs::path before_ = fs::current_path();
+};
 
 class CatalogueOfFolders : public testing::Test {
  protected:
@@ -135,6 +197,13 @@ TEST_F(CatalogueOfFolders, ResolvesANameToThePathOfACompleteModel) {
   EXPECT_EQ(catalogue.resolve("TINY").name, "tiny");
   EXPECT_EQ(catalogue.resolve("tiny").path, root_ / "folder/tiny");
   EXPECT_TRUE(catalogue.look_up("tiny").is_complete());
+}
+
+TEST_F(CatalogueOfFolders, TakesAModelOfTheSameMeaning) {
+  write("folder/qwen3:8b/config.json");
+  write("folder/qwen3:8b/model.safetensors");
+  EXPECT_EQ(Catalogue(settings()).resolve("qwen3").name, "qwen3:8b");
+  EXPECT_THROW(Catalogue(settings()).resolve("qwen3:4b"), Error);
 }
 
 TEST_F(CatalogueOfFolders, UnpacksTheBuiltInModelWhenItIsResolved) {
@@ -183,31 +252,50 @@ TEST_F(CatalogueOfFolders, FindsTheRepositoryOfACachedModel) {
   write("folder/tiny/config.json");
   write("folder/tiny/model.safetensors");
   const Catalogue catalogue(settings());
-  const CachedMatch match = catalogue.cached(catalogue.look_up("name"));
+  const CachedMatch match = catalogue.cached("name");
   EXPECT_EQ(match.repository.name.id(), "org/name");
   EXPECT_EQ(match.wanted.id(), "org/name");
   const auto problem_with = [&](const std::string& name) {
-    return error_of([&] { catalogue.cached(catalogue.look_up(name)); }).kind();
+    return error_of([&] { catalogue.cached(name); }).kind();
   };
-  EXPECT_EQ(problem_with("tiny"), ErrorKind::unsupported);
-  EXPECT_EQ(problem_with("builtin"), ErrorKind::unsupported);
-  EXPECT_EQ(problem_with("./name"), ErrorKind::unsupported);
-  EXPECT_EQ(problem_with((root_ / "folder/tiny").string()), ErrorKind::unsupported);
+  EXPECT_EQ(problem_with("tiny"), ErrorKind::invalid_request);
+  EXPECT_EQ(problem_with("builtin"), ErrorKind::invalid_request);
+  EXPECT_EQ(problem_with("./name"), ErrorKind::invalid_request);
+  EXPECT_EQ(problem_with((root_ / "folder/tiny").string()), ErrorKind::invalid_request);
   EXPECT_EQ(problem_with("org/absent"), ErrorKind::not_found);
+}
+
+TEST_F(CatalogueOfFolders, FindsTheRepositoryAlsoIfAFolderHasItsName) {
+  const std::string snapshot = "hub/models--org--name/snapshots/" + std::string(40, 'c');
+  write(snapshot + "/config.json");
+  write(snapshot + "/model.safetensors");
+  for (const char* folder : {"working/org/name", "working/name", "folder/org/name"}) {
+    write(fs::path(folder) / "config.json");
+    write(fs::path(folder) / "model.safetensors");
+  }
+  const Catalogue catalogue(settings());
+  const Catalogue without_folders({.places = {.hub_caches = {root_ / "hub"}}});
+  const WorkingDirectory inside(root_ / "working");
+  EXPECT_TRUE(catalogue.look_up("org/name").path);
+  for (const char* name : {"org/name", "Org/Name", "org/name@main", "hf.co/org/name"}) {
+    EXPECT_EQ(catalogue.cached(name).repository.name.id(), "org/name") << name;
+  }
+  EXPECT_EQ(without_folders.cached("name").wanted.id(), "org/name");
+  EXPECT_EQ(error_of([&] { catalogue.cached("./org/name"); }).kind(), ErrorKind::invalid_request);
 }
 
 TEST_F(CatalogueOfFolders, FindsARepositoryWhoseDownloadHasOnlyBegun) {
   fs::create_directories(root_ / "hub/models--org--begun/blobs");
   const Catalogue catalogue(settings());
   EXPECT_EQ(catalogue.look_up("org/begun").here, nullptr);
-  EXPECT_EQ(catalogue.cached(catalogue.look_up("Org/Begun")).repository.name.id(), "org/begun");
+  EXPECT_EQ(catalogue.cached("Org/Begun").repository.name.id(), "org/begun");
 }
 
 TEST_F(CatalogueOfFolders, KeepsTheRevisionAndQuantizationThatWereAskedFor) {
   write("hub/models--org--name/snapshots/" + std::string(40, 'c') + "/name-Q4_K_M.gguf");
   const Catalogue catalogue(settings());
-  EXPECT_EQ(catalogue.cached(catalogue.look_up("name")).wanted.quant, "");
-  EXPECT_EQ(catalogue.cached(catalogue.look_up("name:Q4_K_M")).wanted.quant, "Q4_K_M");
+  EXPECT_EQ(catalogue.cached("name").wanted.quant, "");
+  EXPECT_EQ(catalogue.cached("name:Q4_K_M").wanted.quant, "Q4_K_M");
 }
 
 TEST_F(CatalogueOfFolders, NamesPathsAsTheyWereGivenAndSnapshotsByTheirModel) {
@@ -218,6 +306,16 @@ TEST_F(CatalogueOfFolders, NamesPathsAsTheyWereGivenAndSnapshotsByTheirModel) {
   write(snapshot / "config.json");
   write(snapshot / "model.safetensors");
   EXPECT_EQ(Catalogue({}).resolve((snapshot / "").string()).name, "org/name");
+}
+
+TEST(Catalogue, TakesAFileOfWeightsForItsFolder) {
+  const TemporaryDirectory folder;
+  std::ofstream(folder.path() / "model.safetensors") << "x";
+  EXPECT_THROW(folder_of_weights(folder.path() / "model.safetensors"), Error);
+  std::ofstream(folder.path() / "config.json") << "{}";
+  EXPECT_EQ(folder_of_weights(folder.path() / "model.safetensors"), folder.path());
+  EXPECT_EQ(folder_of_weights(folder.path()), folder.path());
+  EXPECT_EQ(folder_of_weights("model.gguf"), "model.gguf");
 }
 
 }  // namespace

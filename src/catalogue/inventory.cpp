@@ -145,7 +145,7 @@ Inventory take_inventory(const ModelPlaces& places) {
   add(places.hub_caches, [&](const fs::path& cache) { search_cache(cache, inventory); });
   add(places.lm_studio, [&](const fs::path& folder) { search_folder(folder, "", "LM Studio", 0, found); });
   add(places.ollama, [&](const fs::path& store) { search_ollama(store, found); });
-  found.push_back(found_builtin());
+  if (!builtin_files().empty()) found.push_back(found_builtin());
   return inventory;
 }
 

@@ -93,7 +93,10 @@ std::uint64_t safetensors_header_bytes(const RemoteFile& file) {
 }
 
 bool is_needed(const std::string& path) {
-  return path == "config.json" || path == "generation_config.json" || path == "model.safetensors.index.json";
+  constexpr std::array names = {
+      "config.json",          "generation_config.json", "model.safetensors.index.json",
+      "hf_quant_config.json", "quantize_config.json",   "quant_config.json"};
+  return std::ranges::find(names, path) != names.end();
 }
 
 }  // namespace
@@ -113,7 +116,8 @@ RemoteModel fetch_headers(hub::HubClient& client, const hub::ModelName& name, co
   RemoteModel model;
   model.info = client.info(name.id(), name.revision_or_main());
   model.listing = client.tree(model.info.id, model.info.commit);
-  model.selection = hub::select_files(model.listing, {.quant = name.quant, .path = name.path});
+  model.selection =
+      hub::select_files(model.listing, {.model = name.id(), .quant = name.quant, .path = name.path});
   model.folder = std::make_unique<TemporaryFolder>(temporary);
   const fs::path home = model.folder->path() / name.name;  // so that errors name the model
   model.path = home;
