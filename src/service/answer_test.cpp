@@ -1,4 +1,5 @@
 #include "service/answer.h"
+#include "support/source_dir.h"
 
 #include <gtest/gtest.h>
 

@@ -8,93 +8,57 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace inferno {
 namespace {
 
 [[noreturn]] void refuse(const std::string& key, std::string_view expected, const Json& value) {
   fail(ErrorKind::invalid_request,
-       fmt::format("{}: expected {}, found {}", key, expected, value.type_name()));
+       fmt::format("{}: expected {}, found {}", key, expected,
+                   value.is_string() ? quote(value.get<std::string>()) : value.type_name()));
 }
 
-std::string text_of(const std::string& key, const Json& value) {
-  if (!value.is_string()) refuse(key, "a text", value);
-  return value.get<std::string>();
-}
-
-bool flag_of(const std::string& key, const Json& value) {
-  if (!value.is_boolean()) refuse(key, "true or false", value);
-  return value.get<bool>();
-}
-
-// The keys of a line that are not part of its TextRequest as they are.
-struct LineFields {
-  std::optional<std::string> prompt;
-  std::string system;
-  bool chat = false;
-};
-
-// False if the key is unknown.
-bool take_key(LineFields& fields, TextRequest& request, const std::string& key, const Json& value) {
-  if (key == "id" || key == "custom_id") return true;
-  if (key == "prompt") {
-    fields.prompt = text_of(key, value);
-  } else if (key == "system") {
-    fields.system = text_of(key, value);
-    fields.chat = true;
-  } else if (key == "chat") {
-    fields.chat = flag_of(key, value);
-  } else if (key == "messages") {
-    if (!value.is_array() || value.empty()) refuse(key, "an array of messages", value);
-    request.messages = value;
-  } else if (key == "tools") {
-    if (!value.is_array()) refuse(key, "an array", value);
-    request.tools = value;
-  } else if (key == "reasoning_effort") {
-    request.reasoning_effort = text_of(key, value);
-    const std::string problem = effort_problem(request.reasoning_effort);
-    if (!problem.empty()) fail(ErrorKind::invalid_request, problem);
-  } else if (key == "think") {
-    request.think = flag_of(key, value);
-  } else if (key == "parse_special") {
-    request.parse_special = flag_of(key, value);
-  } else {
-    return set_sampling(request.settings, key, value);
+// A line of OpenAI's batch files: {"custom_id", "method", "url", "body"}. Its body is a request as in the
+// API.
+Json unwrapped(const Json& line) {
+  if (!line.contains("body")) {
+    if (line.contains("method") || line.contains("url"))
+      fail(ErrorKind::invalid_request, "body: missing beside \"method\" and \"url\"");
+    return line;
   }
-  return true;
-}
-
-TextRequest request_of(const Json& line, const BatchDefaults& defaults) {
-  TextRequest request = defaults.request;
-  LineFields fields = {.prompt = {}, .system = defaults.system, .chat = defaults.chat};
+  const Json& body = line.at("body");
+  if (!body.is_object()) refuse("body", "an object", body);
   for (const auto& [key, value] : line.items()) {
-    if (!take_key(fields, request, key, value)) {
-      fail(ErrorKind::invalid_request, fmt::format("\"{}\" is not a key of a batch line", key));
-    }
+    const std::string text = value.is_string() ? value.get<std::string>() : "";
+    if (key == "method" && text != "POST") refuse(key, "\"POST\"", value);
+    if (key == "url" && text != "/v1/chat/completions" && text != "/v1/completions")
+      refuse(key, "\"/v1/chat/completions\" or \"/v1/completions\"", value);
+    if (key != "method" && key != "url" && key != "body" && key != "custom_id" && key != "id")
+      fail(ErrorKind::invalid_request, fmt::format("\"{}\" is not a key of a batch line with a body", key));
   }
-  const bool has_messages = !request.messages.is_null();
-  if (fields.prompt.has_value() == has_messages) {
-    fail(ErrorKind::invalid_request, "expected either \"prompt\" or \"messages\"");
-  }
-  if (!has_messages && fields.chat) {
-    request.messages = first_messages(fields.system, *fields.prompt);
-  } else if (!has_messages) {
-    request.prompt = fields.prompt;
-  }
+  Json request = body;
+  // Whom the request is for and how it is transported changes no answer.
+  for (const char* key : {"model", "stream", "stream_options", "user", "metadata", "store", "service_tier"})
+    request.erase(key);
   return request;
 }
 
-void parse_line(BatchLine& line, std::string_view text, const BatchDefaults& defaults) {
+std::string with_line(const std::string& problem, int number) {
+  return problem.starts_with("line ") ? problem : fmt::format("line {}: {}", number, problem);
+}
+
+void parse_line(BatchLine& line, std::string_view text, const RequestDefaults& defaults) {
   try {
-    const Json object = parse_json(text, fmt::format("line {}", line.number));
+    Json object = parse_json(text, fmt::format("line {}", line.number), LargeIntegers::round);
     if (!object.is_object()) fail(ErrorKind::invalid_request, "expected a JSON object");
     for (const char* key : {"id", "custom_id"}) {
       if (object.contains(key)) line.id = object.at(key);
+      object.erase(key);
     }
-    line.request = request_of(object, defaults);
+    line.request = read_request(unwrapped(object), defaults);
   } catch (const Error& error) {
-    line.error = error.what();
-    if (!line.error.starts_with("line ")) line.error = fmt::format("line {}: {}", line.number, line.error);
+    line.error = with_line(error.what(), line.number);
   }
 }
 
@@ -168,10 +132,10 @@ class BatchRun {
       Running& running = running_[at];
       running.with_logprobs = request.generation.sampling.logprobs.has_value();
       running.reader = std::make_unique<AnswerReader>(model_.tokenizer(), request);
-      running.stream = model_.engine().submit(std::move(request.generation));
-      ++active_;
       // Captures the bell, not this object: the engine may ring once more during teardown.
-      running.stream->on_event([bell = bell_, at] { bell->ring(at); });
+      running.stream =
+          model_.engine().submit(std::move(request.generation), [bell = bell_, at] { bell->ring(at); });
+      ++active_;
     } catch (const Error& error) {
       // A line that cannot be answered gets an error as its result; a broken device ends the batch.
       if (error.kind() == ErrorKind::device || error.kind() == ErrorKind::internal) throw;
@@ -202,7 +166,7 @@ class BatchRun {
 
   void refuse(std::size_t at, const std::string& problem) {
     ++outcome_.failed;
-    finish(at, {{"error", problem}, {"line", lines_[at].number}});
+    finish(at, {{"error", with_line(problem, lines_[at].number)}, {"line", lines_[at].number}});
   }
 
   void finish(std::size_t at, const Json& result) {
@@ -240,7 +204,7 @@ class BatchRun {
 
 }  // namespace
 
-std::vector<BatchLine> parse_batch(std::string_view text, const BatchDefaults& defaults) {
+std::vector<BatchLine> parse_batch(std::string_view text, const RequestDefaults& defaults) {
   std::vector<BatchLine> lines;
   int number = 0;
   for (std::size_t begin = 0; begin < text.size();) {

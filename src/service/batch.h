@@ -7,6 +7,7 @@
 
 #include "chat/json.h"
 #include "service/answer.h"
+#include "service/request_fields.h"
 #include "service/text_model.h"
 
 namespace inferno {
@@ -18,15 +19,8 @@ struct BatchLine {
   std::string error;  // why the line is not a request; empty if it is one
 };
 
-// Used for everything that a line does not set. With `chat`, a line's "prompt" is a user message.
-struct BatchDefaults {
-  TextRequest request;
-  bool chat = false;
-  std::string system;
-};
-
 // Blank lines are skipped. Never throws: an invalid line has an `error`.
-std::vector<BatchLine> parse_batch(std::string_view text, const BatchDefaults& defaults);
+std::vector<BatchLine> parse_batch(std::string_view text, const RequestDefaults& defaults);
 
 struct BatchOutcome {
   std::size_t written = 0;  // results

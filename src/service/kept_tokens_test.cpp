@@ -10,7 +10,8 @@ using Ids = std::vector<TokenId>;
 // Bytes as they are, some pairs of letters, and two added tokens.
 class Pairs : public Tokenizer {
  public:
-  std::vector<TokenId> encode_spans(std::span<const TextSpan>) const override { return {}; }
+  std::optional<Ids> encode_within(std::span<const TextSpan>, std::size_t) const override { return Ids{}; }
+  std::optional<TokenId> first_control(std::string_view) const override { return std::nullopt; }
   std::vector<TokenId> add_special(std::vector<TokenId> ids) const override { return ids; }
   std::string_view bytes(TokenId token) const override { return pieces_[static_cast<std::size_t>(token)]; }
   bool is_special(TokenId token) const override { return token == end; }

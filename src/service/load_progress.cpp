@@ -62,6 +62,11 @@ class CountedCheckpoint : public Checkpoint {
   std::string_view architecture() const override { return checkpoint_->architecture(); }
   const Config& config() const override { return checkpoint_->config(); }
   std::vector<std::string> names() const override { return checkpoint_->names(); }
+  std::string quantization() const override { return checkpoint_->quantization(); }
+  std::vector<std::string> notes() const override { return checkpoint_->notes(); }
+  std::optional<StoredTensor> find_cache_scale(std::string_view name) const override {
+    return checkpoint_->find_cache_scale(name);
+  }
   std::optional<StoredTensor> find(std::string_view name) const override {
     auto tensor = checkpoint_->find(name);
     if (!tensor) return tensor;

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "checkpoint/open_checkpoint.h"
+#include "support/source_dir.h"
 
 namespace inferno {
 namespace {

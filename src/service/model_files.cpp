@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "chat/default_templates.h"
 #include "chat/json.h"
+#include "chat/template_format.h"
 #include "checkpoint/gguf/config.h"
 #include "checkpoint/gguf/reader.h"
 #include "checkpoint/open_checkpoint.h"
@@ -175,6 +176,13 @@ std::unique_ptr<ChatFormat> ModelFiles::chat_format(const Tokenizer& tokenizer,
   // Harmony is implemented natively: the template of gpt-oss is not even read.
   if (is_o200k_harmony(tokenizer)) return make_chat_format(tokenizer, {}, options);
   return make_chat_format(tokenizer, templates(), options);
+}
+
+std::unique_ptr<ChatFormat> ModelFiles::chat_format(const Tokenizer& tokenizer,
+                                                    const fs::path& template_file) const {
+  const TemplateSource source{template_file.string(), read_file(template_file, jinja::Budgets{}.source_bytes),
+                              templates().model_texts};
+  return make_template_format(tokenizer, source, nullptr, {});
 }
 
 GenerationConfig ModelFiles::generation_config() const {

@@ -41,6 +41,9 @@ class ModelFiles {
   // nullptr if the model has no chat format: it completes text. Error{corrupt} or Error{unsupported} for a
   // template that cannot be parsed.
   std::unique_ptr<ChatFormat> chat_format(const Tokenizer& tokenizer, const ChatOptions& options = {}) const;
+  // The format of a template in a file of its own, instead of the model's. Error{not_found} without the file.
+  std::unique_ptr<ChatFormat> chat_format(const Tokenizer& tokenizer,
+                                          const std::filesystem::path& template_file) const;
 
   // From generation_config.json and config.json, or from the keys of a GGUF file.
   GenerationConfig generation_config() const;

@@ -6,6 +6,7 @@
 
 #include "checkpoint/gguf/reader.h"
 #include "service/gguf_keys.h"
+#include "support/source_dir.h"
 #include "support/temporary_directory.h"
 
 namespace inferno {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <variant>
 
@@ -23,14 +24,14 @@ using Member = std::optional<T> Settings::*;
 struct Field {
   SettingName name;
   std::variant<Member<float>, Member<int>, Member<std::int64_t>, Member<bool>,
-               Member<std::vector<std::string>>, Member<Bias>>
+               Member<std::vector<std::string>>, Member<std::vector<TokenId>>, Member<Bias>>
       member;
   double min = 0, max = 0;  // for numbers
 };
 
 constexpr double max_int = std::numeric_limits<int>::max();
 constexpr double min_share = 1e-6;  // of the probability: at least one token must remain
-constexpr std::size_t max_stops = 16, max_stop_bytes = 256, max_biases = 1024;
+constexpr std::size_t max_stops = 16, max_stop_bytes = 256, max_stop_tokens = 128, max_biases = 1024;
 
 // In the order of --help and /show.
 const std::vector<Field>& fields() {
@@ -40,6 +41,10 @@ const std::vector<Field>& fields() {
         "maximum number of tokens to generate; -1: as many as the context holds"},
        &Settings::max_tokens,
        -1,
+       max_int},
+      {{"min_tokens", {}, "do not end the answer before this many tokens"},
+       &Settings::min_tokens,
+       0,
        max_int},
       {{"temperature", {"temp"}, "0: always the most likely token; higher values give more varied text"},
        &Settings::temperature,
@@ -73,6 +78,8 @@ const std::vector<Field>& fields() {
       {{"seed", {}, "the same seed gives the same answer; -1: random"}, &Settings::seed},
       {{"stop", {"reverse_prompt"}, "end the answer before this text; may be given several times"},
        &Settings::stop},
+      {{"stop_token_ids", {}, "end the answer at this token; may be given several times"},
+       &Settings::stop_token_ids},
       {{"ignore_eos", {}, "continue after the end-of-text token"}, &Settings::ignore_eos},
       {{"logit_bias", {}, "TOKEN=BIAS: make a token more or, below 0, less likely; may be repeated"},
        &Settings::logit_bias},
@@ -104,8 +111,9 @@ const Field* field_named(std::string_view name) {
 double number(const Field& field, const Json& value, bool whole) {
   const std::string range =
       fmt::format("{} from {} to {}", whole ? "a whole number" : "a number", field.min, field.max);
-  if (!value.is_number() || (whole && !value.is_number_integer())) refuse(field, range, value);
+  if (!value.is_number()) refuse(field, range, value);
   const double found = value.get<double>();
+  if (whole && std::trunc(found) != found) refuse(field, range, value);
   if (!(found >= field.min && found <= field.max)) refuse(field, range, value);
   return found;
 }
@@ -147,16 +155,39 @@ void assign(const Field& field, std::optional<std::vector<std::string>>& to, con
   to = std::move(stops);
 }
 
+void assign(const Field& field, std::optional<std::vector<TokenId>>& to, const Json& value) {
+  const std::string expected = fmt::format("an array of up to {} token ids", max_stop_tokens);
+  if (!value.is_array() || value.size() > max_stop_tokens) refuse(field, expected, value);
+  std::vector<TokenId> tokens;
+  for (const Json& token : value) {
+    const bool is_token =
+        token.is_number_integer() && token.get<double>() >= 0 && token.get<double>() <= max_int;
+    if (!is_token) refuse(field, expected, value);
+    tokens.push_back(token.get<TokenId>());
+  }
+  to = std::move(tokens);
+}
+
+// -1 if it is none.
+TokenId token_of(const std::string& text) {
+  TokenId token = -1;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), token);
+  return problem == std::errc() && end == text.data() + text.size() ? token : -1;
+}
+
+// OpenAI's object {"15043": -1.5}, or llama-server's list [[15043, -1.5], [15044, false]], where false is a
+// ban.
 void assign(const Field& field, std::optional<Bias>& to, const Json& value) {
-  if (!value.is_object() || value.size() > max_biases) {
+  const bool is_list = value.is_array();
+  if ((!value.is_object() && !is_list) || value.size() > max_biases) {
     refuse(field, fmt::format("up to {} token ids with a bias each", max_biases), value);
   }
   Bias biases;
-  for (const auto& [key, bias] : value.items()) {
-    TokenId token = -1;
-    const auto [end, problem] = std::from_chars(key.data(), key.data() + key.size(), token);
-    const bool is_token = problem == std::errc() && end == key.data() + key.size() && token >= 0;
-    if (!is_token || !bias.is_number() || !(std::abs(bias.get<double>()) <= 100)) {
+  for (const auto& [key, entry] : value.items()) {
+    const bool is_pair = !is_list || (entry.is_array() && entry.size() == 2 && entry[0].is_number_integer());
+    const TokenId token = is_pair ? token_of(is_list ? entry[0].dump() : key) : -1;
+    const Json bias = token < 0 ? Json() : !is_list ? entry : entry[1] == false ? Json(-100) : entry[1];
+    if (!bias.is_number() || !(std::abs(bias.get<double>()) <= 100)) {
       refuse(field, "token ids with a bias from -100 to 100 each", value);
     }
     biases.emplace_back(token, bias.get<float>());
@@ -178,6 +209,9 @@ Json shown(bool value) {
   return value;
 }
 Json shown(const std::vector<std::string>& value) {
+  return value;
+}
+Json shown(const std::vector<TokenId>& value) {
   return value;
 }
 Json shown(const Bias& value) {
@@ -204,6 +238,12 @@ Json parse_value(const Field& field, const SamplingSettings& settings, std::stri
     Json stops = settings.stop ? Json(*settings.stop) : Json::array();
     stops.push_back(std::string(text));
     return stops;
+  }
+  if (std::holds_alternative<Member<std::vector<TokenId>>>(field.member)) {
+    Json tokens = settings.stop_token_ids ? Json(*settings.stop_token_ids) : Json::array();
+    tokens.push_back(Json::parse(text, nullptr, /*allow_exceptions=*/false));
+    if (tokens.back().is_discarded()) refuse(field, "a token id", std::string(text));
+    return tokens;
   }
   if (std::holds_alternative<Member<Bias>>(field.member)) {
     Json biases = settings.logit_bias ? shown(*settings.logit_bias) : Json::object();

@@ -20,10 +20,12 @@ struct SamplingSettings {
   std::optional<int> max_tokens;  // -1: as many as the context holds
   std::optional<float> temperature, top_p, min_p, typical_p, repeat_penalty, presence_penalty,
       frequency_penalty;
+  std::optional<int> min_tokens;  // before which no stop token and no stop string ends the answer
   std::optional<int> top_k, logprobs;
   std::optional<std::int64_t> seed;  // -1: random
   std::optional<bool> ignore_eos;
   std::optional<std::vector<std::string>> stop;
+  std::optional<std::vector<TokenId>> stop_token_ids;
   std::optional<std::vector<std::pair<TokenId, float>>> logit_bias;
 };
 
@@ -38,7 +40,8 @@ std::span<const SettingName> sampling_setting_names();
 // False if there is no setting of this name or alias. Error{invalid_request} naming the setting if the value
 // is of the wrong kind or out of range. null unsets.
 bool set_sampling(SamplingSettings& settings, std::string_view name, const Json& value);
-// The same from typed text. Stop strings and biases are added to those set; any other value replaces.
+// The same from typed text. Stop strings, stop tokens and biases are added to those set; any other value
+// replaces.
 bool set_sampling_text(SamplingSettings& settings, std::string_view name, std::string_view text);
 
 // The value as JSON; null if it is not set.

@@ -34,6 +34,17 @@ TEST(SamplingSettings, ComeFromJsonUnderTheSameNames) {
   EXPECT_EQ(settings.top_p, std::nullopt);
 }
 
+TEST(SamplingSettings, TakeBiasesAsLlamaServerWritesThem) {
+  SamplingSettings settings;
+  set_sampling(settings, "logit_bias", Json::parse("[[7, -1.5], [8, false]]"));
+  EXPECT_EQ(settings.logit_bias, (std::vector<std::pair<TokenId, float>>{{7, -1.5f}, {8, -100.0f}}));
+  set_sampling(settings, "logit_bias", Json::array());
+  EXPECT_TRUE(settings.logit_bias->empty());
+  for (const char* wrong : {"[7]", "[[7]]", "[[\"a\", 1]]", "[[-7, 1]]", "[[7, true]]", "[[7, 101]]"}) {
+    EXPECT_NE(refusal("logit_bias", Json::parse(wrong)), "") << wrong;
+  }
+}
+
 TEST(SamplingSettings, NameWhatIsWrong) {
   EXPECT_EQ(refusal("temperature", "hot"), "temperature: expected a number from 0 to 100, found \"hot\"");
   EXPECT_EQ(refusal("top_p", 1.5), "top_p: expected a number from 1e-06 to 1, found 1.5");
@@ -45,6 +56,11 @@ TEST(SamplingSettings, NameWhatIsWrong) {
   EXPECT_NE(refusal("logit_bias", {{"1", 101}}), "");
   EXPECT_NE(refusal("ignore_eos", 1), "");
   EXPECT_NE(refusal("logprobs", 21), "");
+  EXPECT_NE(refusal("min_tokens", -1), "");
+  EXPECT_NE(refusal("stop_token_ids", 5), "");
+  EXPECT_NE(refusal("stop_token_ids", {1, -1}), "");
+  EXPECT_NE(refusal("stop_token_ids", {1.5}), "");
+  EXPECT_NE(refusal("stop_token_ids", {Json(1e12)}), "");
 }
 
 TEST(SamplingSettings, KeepEveryDigitOfASeed) {
@@ -72,6 +88,16 @@ TEST(SamplingSettings, PreferFlagsToTheModelsOwn) {
   EXPECT_EQ(sampling.top_k, 20);
   EXPECT_EQ(sampling.top_p, 1.0f);
   EXPECT_EQ(sampling.seed, std::nullopt);
+}
+
+TEST(SamplingSettings, CollectStopTokens) {
+  SamplingSettings settings;
+  EXPECT_TRUE(set_sampling_text(settings, "stop_token_ids", "7"));
+  EXPECT_TRUE(set_sampling_text(settings, "stop_token_ids", "9"));
+  EXPECT_EQ(settings.stop_token_ids, (std::vector<TokenId>{7, 9}));
+  EXPECT_TRUE(set_sampling(settings, "stop_token_ids", Json::array({5})));
+  EXPECT_EQ(sampling_value(settings, "stop_token_ids"), Json::array({5}));
+  EXPECT_THROW(set_sampling_text(settings, "stop_token_ids", "x"), Error);
 }
 
 TEST(SamplingSettings, AreShownAsTheyWereSet) {
