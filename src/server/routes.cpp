@@ -1,0 +1,66 @@
+#include "server/routes.h"
+
+namespace inferno::server {
+namespace {
+
+constexpr bool open = false, keyed = true;
+
+constexpr Route table[] = {
+    {"POST", "/v1/chat/completions", chat_completions, keyed, Work::answering},
+    {"POST", "/chat/completions", chat_completions, keyed, Work::answering},
+    {"POST", "/v1/chat/completions/input_tokens", count_chat_tokens},
+    {"POST", "/chat/completions/input_tokens", count_chat_tokens},
+    {"POST", "/v1/completions", completions, keyed, Work::answering},
+    {"POST", "/completions", completions, keyed, Work::answering},
+    {"POST", "/v1/responses", responses, keyed, Work::answering},
+    {"POST", "/responses", responses, keyed, Work::answering},
+    {"POST", "/v1/responses/input_tokens", count_response_tokens},
+    {"POST", "/responses/input_tokens", count_response_tokens},
+    {"GET", "/v1/models", list_models},
+    {"GET", "/models", list_models},
+    {"GET", "/v1/models/{id}", show_model},
+    {"GET", "/models/{id}", show_model},
+    {"POST", "/v1/messages", messages, keyed, Work::answering, Dialect::anthropic},
+    {"POST", "/v1/messages/count_tokens", count_tokens, keyed, Work::reading, Dialect::anthropic},
+    {"POST", "/tokenize", tokenize},
+    {"POST", "/detokenize", detokenize},
+    {"POST", "/apply-template", apply_template},
+    {"GET", "/props", show_properties},
+    {"GET", "/health", health, open, Work::quick},
+    {"GET", "/v1/health", health, keyed, Work::quick},
+    {"GET", "/ping", health, keyed, Work::quick},
+    {"GET", "/livez", live, open, Work::quick},
+    {"GET", "/readyz", ready, open, Work::quick},
+    {"GET", "/version", version, keyed, Work::quick},
+    {"GET", "/metrics", metrics, keyed, Work::quick},
+    {"GET", "/", page, open, Work::quick},
+};
+
+bool matches(std::string_view pattern, std::string_view path) {
+  const std::size_t at = pattern.find("{id}");
+  if (at == std::string_view::npos) return pattern == path;
+  return path.size() > at && path.starts_with(pattern.substr(0, at));
+}
+
+}  // namespace
+
+std::span<const Route> routes() {
+  return table;
+}
+
+RouteMatch find_route(std::string_view method, std::string_view path) {
+  RouteMatch match;
+  // Clients of an API read the errors of routes that are not here, too.
+  if (path.starts_with("/v1/messages/")) match.dialect = Dialect::anthropic;
+  const std::string_view wanted = method == "HEAD" ? "GET" : method;
+  for (const Route& route : table) {
+    if (!matches(route.path, path)) continue;
+    match.dialect = route.dialect;
+    if (!match.allowed_methods.empty()) match.allowed_methods += ", ";
+    match.allowed_methods += route.method == "GET" ? "GET, HEAD" : std::string(route.method);
+    if (route.method == wanted && match.route == nullptr) match.route = &route;
+  }
+  return match;
+}
+
+}  // namespace inferno::server
