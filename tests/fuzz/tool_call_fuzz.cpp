@@ -49,7 +49,8 @@ bool is_subsequence(std::string_view part, std::string_view whole) {
 
 void split_reasoning(std::string_view text, std::size_t step, bool begins_inside) {
   const auto split = [&](std::size_t size) {
-    ReasoningSplitter splitter({"<think>", "</think>"}, begins_inside);
+    ReasoningSplitter splitter({"<think>", "</think>"},
+                               begins_inside ? ReplyBegins::inside_reasoning : ReplyBegins::anywhere);
     ReasoningSplitter::Split whole;
     const auto add = [&](const ReasoningSplitter::Split& piece) {
       whole.reasoning += piece.reasoning;

@@ -56,6 +56,14 @@ void* operator new(std::size_t size) {
 void* operator new[](std::size_t size) {
   return inferno::allocations::take(size);
 }
+// std::stable_sort asks for its memory in this way.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  try {
+    return inferno::allocations::take(size);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 void operator delete(void* memory) noexcept {
   inferno::allocations::give_back(memory);
 }
@@ -66,5 +74,8 @@ void operator delete(void* memory, std::size_t) noexcept {
   inferno::allocations::give_back(memory);
 }
 void operator delete[](void* memory, std::size_t) noexcept {
+  inferno::allocations::give_back(memory);
+}
+void operator delete(void* memory, const std::nothrow_t&) noexcept {
   inferno::allocations::give_back(memory);
 }

@@ -2,6 +2,9 @@
 // divide, shapes that contradict the config, unknown architectures) are tested where models are bound.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include <random>
 
 #include "checkpoint/config_json.h"
@@ -83,8 +86,24 @@ std::vector<Seed> document_seeds() {
        R"({"model_type": "llama", "rope_scaling": {"type": "a", "rope_type": "b"}})"},
       {"two values of rope_theta", false,
        R"({"model_type": "llama", "rope_theta": 1, "rope_scaling": {"rope_theta": 2}})"},
-      {"quantized with awq", false,
+  };
+}
+
+std::vector<Seed> quantization_seeds() {
+  return {
+      {"quantized with awq, no tensor is", true,
        R"({"model_type": "llama", "quantization_config": {"quant_method": "awq"}})"},
+      {"quantized with hqq", false,
+       R"({"model_type": "llama", "quantization_config": {"quant_method": "hqq"}})"},
+      {"a quantization that is a list", false, R"({"model_type": "llama", "quantization_config": [1]})"},
+      {"a group that is a number", false,
+       R"({"model_type": "llama", "quantization_config": {"quant_method": "compressed-tensors",
+           "config_groups": {"g": 1}}})"},
+      {"a target that is a number", false,
+       R"({"model_type": "llama", "quantization_config": {"quant_method": "compressed-tensors",
+           "config_groups": {"g": {"targets": [1], "weights": {"num_bits": 4, "type": "int"}}}}})"},
+      {"bits beyond 32 bits", false,
+       R"({"model_type": "llama", "quantization_config": {"quant_method": "gptq", "bits": 4294967300}})"},
       {"quantized with a number", false,
        R"({"model_type": "llama", "quantization_config": {"quant_method": 4}})"},
       {"quantized with a list", false,
@@ -96,7 +115,9 @@ std::vector<Seed> document_seeds() {
 TEST(HostileConfig, DocumentSeeds) {
   const TemporaryDirectory directory;
   write_safetensors(directory.path() / "model.safetensors", std::vector{patterned_tensor("w", "F32", {1})});
-  for (const Seed& seed : document_seeds()) {
+  std::vector<Seed> seeds = document_seeds();
+  std::ranges::copy(quantization_seeds(), std::back_inserter(seeds));
+  for (const Seed& seed : seeds) {
     const std::filesystem::path path = directory.write("config.json", seed.text);
     const Verdict verdict =
         judge({path.native(), seed.text.size(), [&] { open_checkpoint(directory.path()); }});

@@ -269,6 +269,7 @@ std::vector<GgufSeed> gguf_tensor_seeds() {
       {"name of 256 bytes", corrupt, [] { return with_tensor(std::string(256, 'n'), 0, {1}, 4); }},
       {"name of 2^64 - 1 bytes", corrupt, [] { return with({{"tensor 0 name length", ~std::uint64_t{0}}}); }},
       {"name without letters", corrupt, [] { return with_tensor("", 0, {1}, 4); }},
+      {"name with a zero byte", corrupt, [] { return with_tensor(std::string("a\0b", 3), 0, {1}, 4); }},
       {"name in broken UTF-8", corrupt, [] { return with_tensor("\xE2\x82", 0, {1}, 4); }},
       {"name that steers a terminal", corrupt, [] { return with_tensor("\x1b[2J\r\n", 8, {16}, 34); }},
       {"tensor given twice", corrupt, [] { return with_tensor("token_embd.weight", 0, {1}, 4); }},
