@@ -15,7 +15,8 @@ inline ModelBackend cpu_promises(std::unique_ptr<Backend> (*make)(int threads)) 
           .expert_parity = 0.0,
           .tie = 0.02f,
           .cache = DType::f32,
-          .promises_bits = true};
+          .promises_bits = true,
+          .rounds_cache = true};
 }
 
 }  // namespace inferno::testing

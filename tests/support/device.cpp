@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/error.h"
@@ -28,6 +29,24 @@ float widened(std::uint16_t bits, DType type) {
 void append(std::vector<std::byte>& bytes, const auto& value) {
   const auto part = std::as_bytes(std::span(&value, 1));
   bytes.insert(bytes.end(), part.begin(), part.end());
+}
+
+// llama.cpp's q8_0: the step is the largest magnitude / 127, kept as f16. NaN makes a block of NaN.
+void append_q8_0(std::vector<std::byte>& bytes, std::span<double> values) {
+  float largest = 0.0f;
+  bool is_poison = false;
+  for (const double value : values) {
+    largest = std::max(largest, std::abs(static_cast<float>(value)));
+    is_poison = is_poison || std::isnan(value);
+  }
+  const float step = largest / 127.0f, inverse = step > 0.0f ? 1.0f / step : 0.0f;
+  const std::uint16_t scale = is_poison ? 0x7E00 : float_to_f16(step);
+  append(bytes, scale);
+  for (double& value : values) {
+    const float code = is_poison ? 0.0f : std::nearbyint(static_cast<float>(value) * inverse);
+    append(bytes, static_cast<std::int8_t>(code));
+    value = f16_to_float(scale) * code;
+  }
 }
 
 bool holds_whole_numbers(WeightFormat format) {
@@ -56,11 +75,21 @@ Matrix Device::reserve(int rows, int cols, DType type, std::vector<std::byte> co
 
 Matrix Device::upload(HostMatrix& values, DType type) {
   std::vector<std::byte> content;
+  if (type == DType::q8_0) {
+    for (std::size_t at = 0; at < values.values.size(); at += 32) {
+      append_q8_0(content, std::span(values.values).subspan(at, 32));
+    }
+    return reserve(values.rows, values.cols, type, std::move(content));
+  }
   for (double& value : values.values) {
     const float single = static_cast<float>(value);
     if (type == DType::f32) {
       append(content, single);
       value = single;
+    } else if (type == DType::f8_e4m3) {
+      const std::uint8_t code = float_to_f8_e4m3(single);
+      append(content, code);
+      value = f8_e4m3_to_float(code);
     } else {
       const std::uint16_t bits = narrowed(single, type);
       append(content, bits);
@@ -95,6 +124,12 @@ std::vector<std::byte> Device::bytes(Matrix matrix) {
 HostMatrix Device::download(Matrix matrix) {
   const std::vector<std::byte> content = bytes(matrix);
   HostMatrix values(matrix.rows, matrix.cols);
+  if (matrix.dtype == DType::q8_0 || matrix.dtype == DType::f8_e4m3) {
+    std::vector<float> decoded(values.values.size());
+    decode(matrix.dtype == DType::q8_0 ? WeightFormat::q8_0 : WeightFormat::f8_e4m3, content, decoded);
+    values.values.assign(decoded.begin(), decoded.end());
+    return values;
+  }
   for (std::size_t i = 0; i < values.values.size(); ++i) {
     if (matrix.dtype == DType::f32) {
       float single;

@@ -20,8 +20,8 @@ TEST(Device, RoundsWhatItUploads) {
 
 TEST(Device, PoisonsWhatIsNotYetWritten) {
   Device device(make_cpu_backend(1));
-  for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
-    for (const double value : device.download(device.poisoned(3, 5, type)).values) {
+  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::f8_e4m3}) {
+    for (const double value : device.download(device.poisoned(3, 32, type)).values) {
       EXPECT_TRUE(std::isnan(value));
     }
   }

@@ -15,9 +15,13 @@ class ForwardingBackend : public Backend {
   DeviceInfo info() const override { return inner_->info(); }
   DType activation_type() const override { return inner_->activation_type(); }
   DType cache_type() const override { return inner_->cache_type(); }
+  std::optional<Advice> refuses_cache(const AttentionSpec& spec, CacheTypes types) const override {
+    return inner_->refuses_cache(spec, types);
+  }
   std::optional<std::string> refuses(const BlockSpec& block, WeightFormat format) const override {
     return inner_->refuses(block, format);
   }
+  bool takes_column_order() const override { return inner_->takes_column_order(); }
   std::uint64_t workspace_bytes(const ModelSpec& spec, std::span<const WeightShape> weights,
                                 const Workload& largest) const override {
     return inner_->workspace_bytes(spec, weights, largest);

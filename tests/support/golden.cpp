@@ -53,6 +53,12 @@ std::vector<GoldenCase> read_golden(const std::filesystem::path& file) {
     const Json& logits = header.at(one.name + ".logits");
     one.rows = logits.at("shape")[0];
     one.logits = values<float>(logits, data);
+    const std::string cached = one.name + ".logits_cache_";
+    for (const auto& [name, tensor] : header.items()) {
+      if (name.starts_with(cached)) {
+        one.cached_logits[name.substr(cached.size())] = values<float>(tensor, data);
+      }
+    }
     if (header.contains(one.name + ".greedy"))
       one.greedy = values<TokenId>(header.at(one.name + ".greedy"), data);
     cases.push_back(std::move(one));

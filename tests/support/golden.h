@@ -14,8 +14,9 @@ namespace inferno::testing {
 struct GoldenCase {
   std::string name;
   std::vector<TokenId> ids;
-  int rows = 0;               // logits of the last `rows` tokens
-  std::vector<float> logits;  // [rows, vocab]
+  int rows = 0;                                             // logits of the last `rows` tokens
+  std::vector<float> logits;                                // [rows, vocab]
+  std::map<std::string, std::vector<float>> cached_logits;  // with a rounded KV cache, by its type
   std::vector<TokenId> greedy;
   double min_margin = 0.0;  // smallest distance between the best and the second logit while generating
 };

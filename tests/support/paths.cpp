@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "support/source_dir.h"
+
 namespace inferno::testing {
 namespace fs = std::filesystem;
 

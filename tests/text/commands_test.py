@@ -1,5 +1,7 @@
 """inferno tokenize and detokenize, as a shell sees them: commands_test.py INFERNO TOKENIZER_DIRECTORY"""
 import json
+import os
+import pty
 import subprocess
 import sys
 import unittest
@@ -28,6 +30,22 @@ class Tokenize(unittest.TestCase):
         self.assertEqual(ids("--text", "Once upon a time\n"), ids(stdin=b"Once upon a time\n"))
         self.assertNotEqual(ids(stdin=b"a\n"), ids(stdin=b"a"))
 
+    def test_the_text_may_be_an_argument(self):
+        self.assertEqual(ids("Once upon a time"), ids("--text", "Once upon a time"))
+        self.assertIn(b"TEXT is one argument", run("tokenize", MODEL, "Once", "upon").stderr)
+
+    def test_pieces_appear_on_a_terminal(self):
+        def shown(*arguments):
+            reader, writer = pty.openpty()
+            subprocess.run([PROGRAM, "tokenize", MODEL, "Once upon", *arguments], stdout=writer, timeout=60, check=True)
+            os.close(writer)
+            with open(reader, "rb", buffering=0) as terminal:
+                return terminal.read(4096).decode().replace("\r\n", "\n")
+        pieces = run("tokenize", MODEL, "Once upon", "--pieces").stdout.decode()
+        self.assertEqual(shown(), pieces)
+        self.assertEqual(shown("--no-pieces"), run("tokenize", MODEL, "Once upon").stdout.decode())
+        self.assertEqual(shown("--json"), run("tokenize", MODEL, "Once upon", "--json").stdout.decode())
+
     def test_an_empty_text_is_a_text(self):
         self.assertEqual(ids("--text", ""), [])
 
@@ -39,6 +57,19 @@ class Tokenize(unittest.TestCase):
         done = run("tokenize", MODEL, "--json", "--text", "<|endoftext|><|pad|>")
         self.assertEqual(done.stdout, b'{"ids":[2,0]}\n')
         self.assertEqual(json.loads(run("tokenize", MODEL, "--json", "--text", "").stdout), {"ids": []})
+
+    def test_pieces_are_shown_with_their_ids(self):
+        text = "Once <|endoftext|>"
+        lines = run("tokenize", MODEL, "--pieces", "--text", text).stdout.decode().splitlines()
+        self.assertEqual([int(line.split()[0]) for line in lines], ids("--text", text))
+        self.assertIn('       2  "<|endoftext|>"', lines)
+        both = json.loads(run("tokenize", MODEL, "--pieces", "--json", "--text", text).stdout)
+        self.assertEqual(both["ids"], ids("--text", text))
+        self.assertEqual("".join(both["pieces"]), text)
+        # A part of a character is no text: it must not reach the terminal as it is.
+        parts = run("tokenize", MODEL, "--pieces", "--text", "\U0001f525\x1b").stdout
+        parts.decode("utf-8")
+        self.assertNotIn(b"\x1b", parts)
 
     def test_text_that_is_not_utf8_is_the_callers_mistake(self):
         done = run("tokenize", MODEL, stdin=b"ab\xff")

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <time.h>
 
+#include "support/source_dir.h"
 #include "text/reference.h"
 #include "text/tokenizer.h"
 

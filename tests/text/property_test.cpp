@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/utf8.h"
+#include "support/source_dir.h"
 #include "text/random_text.h"
 #include "text/reference.h"
 #include "text/tokenizer.h"

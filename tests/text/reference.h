@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <string>
 
+#include "support/source_dir.h"
+
 namespace inferno {
 
 inline std::filesystem::path reference_folder() {

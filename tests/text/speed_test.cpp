@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "support/source_dir.h"
 #include "text/reference.h"
 #include "text/tokenizer.h"
 
