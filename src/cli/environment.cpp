@@ -7,8 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <system_error>
 
+#include "base/system_memory.h"
+#include "catalogue/user_folders.h"
 #include "cli/version.h"
 
 namespace inferno {
@@ -23,14 +24,19 @@ constexpr std::array variables = {
     HonouredVariable{"XDG_CACHE_HOME", "folder that holds huggingface/hub/"},
     HonouredVariable{"HF_ENDPOINT", "address of the hub"},
     HonouredVariable{"HF_HUB_OFFLINE", "1: the hub is not contacted"},
+    HonouredVariable{"INFERNO_API_KEY_FILE", "a file with such keys, one per line"},
+    HonouredVariable{"INFERNO_CONFIG", "the configuration file; empty: none"},
     HonouredVariable{"INFERNO_MODELS", "additional folders with models, separated by colons"},
     HonouredVariable{"LLAMA_CACHE", "llama.cpp's cache, also searched for models"},
     HonouredVariable{"OLLAMA_MODELS", "folder of Ollama's models"},
+    HonouredVariable{"XDG_CONFIG_HOME", "folder that holds inferno/config.toml"},
     HonouredVariable{"XDG_STATE_HOME", "folder that holds inferno/history"},
     HonouredVariable{"TMPDIR", "folder for temporary files"},
+    HonouredVariable{"VISUAL", "the editor that /edit in play opens; else EDITOR"},
     HonouredVariable{"NO_COLOR", "no colours"},
     HonouredVariable{"CLICOLOR_FORCE", "colours even into a pipe"},
     HonouredVariable{"TERM", "dumb: no colours and no line editing"},
+    HonouredVariable{"LC_ALL", "C: progress in ASCII; likewise LC_CTYPE and LANG"},
     HonouredVariable{"CUDA_VISIBLE_DEVICES", "which GPUs the driver shows"},
 };
 
@@ -53,40 +59,20 @@ std::optional<Reference> reference_at(std::string_view text, std::size_t at) {
   return Reference{text.substr(begin, end - begin), end - at + (braced ? 1 : 0)};
 }
 
-ModelPlaces model_places(const Environment& environment) {
-  ModelPlaces places = {.folders = environment.model_folders()};
-  if (const auto cache = environment.hub_cache()) places.hub_caches.push_back(cache->path);
-  // Older versions of llama.cpp keep plain files in LLAMA_CACHE, newer ones a hub cache.
-  if (const auto cache = environment.get("LLAMA_CACHE")) {
-    const fs::path folder = environment.expanded(*cache);
-    places.folders.push_back(folder);
-    if (places.hub_caches.empty() || places.hub_caches.front() != folder) places.hub_caches.push_back(folder);
-  }
-  const auto home = environment.home();
-  if (home) {
-    places.lm_studio = {fs::path(*home) / ".lmstudio/models", fs::path(*home) / ".cache/lm-studio/models"};
-  }
-  if (const auto store = environment.get("OLLAMA_MODELS")) {
-    places.ollama.emplace_back(environment.expanded(*store));
-  } else if (home) {
-    places.ollama.push_back(fs::path(*home) / ".ollama/models");
-  }
-  return places;
-}
-
-std::vector<fs::path> unpack_folders(const Environment& environment) {
-  std::vector<fs::path> folders;
-  if (const auto cache = environment.get("XDG_CACHE_HOME")) {
-    folders.push_back(fs::path(*cache) / "inferno");
-  } else if (const auto home = environment.home()) {
-    folders.push_back(fs::path(*home) / ".cache" / "inferno");
-  }
-  // The user's number keeps users apart: a folder that another user made must not be trusted.
-  std::error_code ignored;
-  const fs::path temporary = environment.temporary_folder();
-  if (fs::is_directory(temporary, ignored))
-    folders.push_back(temporary / fmt::format("inferno-{}", getuid()));
-  return folders;
+UserFolders user_folders(const Environment& environment) {
+  const auto folder = [&](std::string_view name) -> std::optional<fs::path> {
+    const auto value = environment.get(name);
+    return value ? std::optional<fs::path>(environment.expanded(*value)) : std::nullopt;
+  };
+  const auto cache = environment.hub_cache();
+  const auto unpacks = environment.get("XDG_CACHE_HOME");
+  return {.home = environment.home(),
+          .cache = unpacks ? std::optional<fs::path>(*unpacks) : std::nullopt,
+          .hub_cache = cache ? std::optional(cache->path) : std::nullopt,
+          .llama_cache = folder("LLAMA_CACHE"),
+          .ollama = folder("OLLAMA_MODELS"),
+          .models = environment.model_folders(),
+          .temporary = environment.temporary_folder()};
 }
 
 }  // namespace
@@ -114,7 +100,8 @@ std::optional<std::string> Environment::get(std::string_view name) const {
 
 std::optional<std::string> Environment::home() const {
   auto set = get("HOME");
-  return set ? set : home_;
+  // A relative path would mean another folder in each working directory.
+  return set && set->starts_with('/') ? set : home_;
 }
 
 std::optional<CacheFolder> Environment::hub_cache() const {
@@ -126,6 +113,17 @@ std::optional<CacheFolder> Environment::hub_cache() const {
     return CacheFolder{fs::path(expanded(*folder)) / "huggingface/hub", "XDG_CACHE_HOME"};
   }
   if (const auto folder = home()) return CacheFolder{fs::path(*folder) / ".cache/huggingface/hub", "default"};
+  return std::nullopt;
+}
+
+std::optional<ConfigPath> Environment::config_path() const {
+  if (const auto chosen = values_.find("INFERNO_CONFIG"); chosen != values_.end()) {
+    if (chosen->second.empty()) return std::nullopt;
+    return ConfigPath{expanded(chosen->second), true};
+  }
+  const fs::path file = "inferno/config.toml";
+  if (const auto folder = get("XDG_CONFIG_HOME")) return ConfigPath{fs::path(expanded(*folder)) / file};
+  if (const auto folder = home()) return ConfigPath{fs::path(*folder) / ".config" / file};
   return std::nullopt;
 }
 
@@ -158,6 +156,13 @@ bool Environment::allows_colour(bool is_terminal) const {
 
 bool Environment::allows_redrawing(bool is_terminal) const {
   return is_terminal && get("TERM") != "dumb";
+}
+
+bool Environment::allows_unicode() const {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    if (const auto locale = get(name)) return *locale != "C" && *locale != "POSIX";
+  }
+  return true;
 }
 
 std::string Environment::expanded(std::string_view path) const {
@@ -196,9 +201,12 @@ hub::HubSettings hub_settings(const Environment& environment) {
 }
 
 CatalogueSettings catalogue_settings(const Environment& environment) {
-  return {.places = model_places(environment),
-          .unpack_folders = unpack_folders(environment),
-          .hub_endpoint = [environment] { return hub_settings(environment).endpoint; }};
+  const UserFolders folders = user_folders(environment);
+  return {.places = model_places(folders),
+          .unpack_folders = unpack_folders(folders),
+          .hub_endpoint = [environment] { return hub_settings(environment).endpoint; },
+          .memory = [] { return system_memory().obtainable; },
+          .is_offline = [environment] { return hub_settings(environment).is_offline(); }};
 }
 
 }  // namespace inferno

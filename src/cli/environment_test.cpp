@@ -26,6 +26,7 @@ TEST(Environment, FindsTheCacheWhereHuggingFaceDoes) {
 TEST(Environment, AsksTheUserDatabaseWhenHomeIsNotSet) {
   EXPECT_EQ(cache_of({}, "/d"), "/d/.cache/huggingface/hub by default");
   EXPECT_EQ(cache_of({{"HOME", "/h"}}, "/d"), "/h/.cache/huggingface/hub by default");
+  EXPECT_EQ(cache_of({{"HOME", "relative"}}, "/d"), "/d/.cache/huggingface/hub by default");
   EXPECT_EQ(cache_of({}), "none");
 }
 
@@ -58,6 +59,13 @@ TEST(Environment, KnowsWhereALineMayBeDrawnOver) {
   EXPECT_TRUE(Environment({{"TERM", "xterm"}, {"NO_COLOR", "1"}}, {}).allows_redrawing(true));
   EXPECT_FALSE(Environment({{"TERM", "xterm"}}, {}).allows_redrawing(false));
   EXPECT_FALSE(Environment({{"TERM", "dumb"}, {"CLICOLOR_FORCE", "1"}}, {}).allows_redrawing(true));
+}
+
+TEST(Environment, ShowsAsciiInThePosixLocale) {
+  EXPECT_TRUE(Environment({}, {}).allows_unicode());
+  EXPECT_TRUE(Environment({{"LANG", "C.UTF-8"}}, {}).allows_unicode());
+  EXPECT_FALSE(Environment({{"LC_ALL", "C"}, {"LANG", "en_US.UTF-8"}}, {}).allows_unicode());
+  EXPECT_FALSE(Environment({{"LC_CTYPE", "POSIX"}}, {}).allows_unicode());
 }
 
 TEST(Environment, ExpandsTheTildeAndVariablesOfAPath) {
@@ -106,6 +114,20 @@ TEST(Environment, ReadsTheProcess) {
   EXPECT_EQ(Environment::of_process().get("INFERNO_ENVIRONMENT_TEST"), "a=b");
   unsetenv("INFERNO_ENVIRONMENT_TEST");
   EXPECT_EQ(Environment::of_process().get("INFERNO_ENVIRONMENT_TEST"), std::nullopt);
+}
+
+TEST(Environment, FindsTheConfiguration) {
+  const auto path = [](Environment::Values values) {
+    return Environment(std::move(values), "/home/of-database").config_path();
+  };
+  EXPECT_EQ(path({{"HOME", "/home/me"}})->path, "/home/me/.config/inferno/config.toml");
+  EXPECT_EQ(path({})->path, "/home/of-database/.config/inferno/config.toml");
+  EXPECT_EQ(path({{"XDG_CONFIG_HOME", "/etc/me"}})->path, "/etc/me/inferno/config.toml");
+  EXPECT_FALSE(path({{"XDG_CONFIG_HOME", "/etc/me"}})->is_chosen);
+  EXPECT_EQ(path({{"INFERNO_CONFIG", "~/x.toml"}, {"HOME", "/home/me"}})->path, "/home/me/x.toml");
+  EXPECT_TRUE(path({{"INFERNO_CONFIG", "x.toml"}})->is_chosen);
+  EXPECT_FALSE(path({{"INFERNO_CONFIG", ""}, {"HOME", "/home/me"}}));
+  EXPECT_FALSE(Environment({}, std::nullopt).config_path());
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "base/utf8.h"
 #include "cli/terminal/progress.h"
+#include "cli/terminal/streams.h"
 
 namespace inferno {
 namespace {
@@ -39,7 +40,7 @@ std::string flag_of(const SettingWithoutEffect& setting, const TextRequest& requ
 }  // namespace
 
 void print_device(const DeviceInfo& info) {
-  fmt::print(stderr, "device: {} ({})\n", info.name, info.kernels);
+  say(fmt::format("device: {} ({})\n", info.name, info.kernels));
 }
 
 std::unique_ptr<TextModel> load_text_model(const ResolvedModel& model, const LoadOptions& options) {
@@ -47,7 +48,7 @@ std::unique_ptr<TextModel> load_text_model(const ResolvedModel& model, const Loa
   return std::make_unique<TextModel>(model, options.model,
                                      LoadCallbacks{.device_opened =
                                                        [&](const DeviceInfo& info) {
-                                                         print_device(info);
+                                                         if (!options.quiet) print_device(info);
                                                          if (options.shows_meter) meter.emplace(model.name);
                                                        },
                                                    .progress =
@@ -59,8 +60,9 @@ std::unique_ptr<TextModel> load_text_model(const ResolvedModel& model, const Loa
                                                          meter.reset();
                                                          if (options.verbose)
                                                            print_load_report(report, seconds);
+                                                         if (options.quiet) return;
                                                          for (const std::string& note : report.notes)
-                                                           fmt::print(stderr, "note: {}\n", printable(note));
+                                                           say(fmt::format("note: {}\n", printable(note)));
                                                        }});
 }
 
@@ -76,9 +78,11 @@ std::vector<std::string> notes_on_effects(const TextModel& model, const TextRequ
         break;
       case NoEffect::not_in_chat_format:
         notes.push_back(
-            fmt::format("{} has no effect: this model's chat format ({}) does not have the setting, or it is "
-                        "the default",
-                        flag, model.chat()->name()));
+            fmt::format("{} has no effect: this model has no {}", flag,
+                        setting.setting == "reasoning_effort" ? "setting for it" : "thinking mode"));
+        break;
+      case NoEffect::is_default:
+        notes.push_back(fmt::format("{} has no effect: it is this model's default", flag));
         break;
     }
   }
@@ -117,9 +121,9 @@ std::vector<std::string> conversion_lines(const std::vector<Conversion>& convers
 
 void print_load_report(const LoadReport& report, double seconds) {
   const double gigabytes = static_cast<double>(report.weights.bytes) / 1e9;
-  fmt::print(stderr, "loaded {:.2f} GB in {:.2f} s, {:.2f} GB/s\n", gigabytes, seconds, gigabytes / seconds);
+  say(fmt::format("loaded {:.2f} GB in {:.2f} s, {:.2f} GB/s\n", gigabytes, seconds, gigabytes / seconds));
   for (const std::string& line : conversion_lines(report.conversions)) {
-    fmt::print(stderr, "converted: {}\n", printable(line));
+    say(fmt::format("converted: {}\n", printable(line)));
   }
 }
 

@@ -12,6 +12,7 @@ namespace inferno {
 struct LoadOptions {
   TextModelOptions model;
   bool verbose = false;      // print how long loading took and what was converted
+  bool quiet = false;        // print neither the device nor notes
   bool shows_meter = false;  // draw progress on stderr
 };
 

@@ -34,11 +34,40 @@ class Scene(unittest.TestCase):
         self.path = pathlib.Path(folder.name)
 
 
+class Constraints(Scene):
+    CASES = models.ROOT / "tests/data/constraints.jsonl"
+
+    def test_are_compiled_and_followed(self):
+        found = json.loads(inferno("bench", "--constrain", self.CASES, "-m", models.LLAMA, "--json").stdout)
+        self.assertEqual((found["constraints"], found["refused"], found["beyond_limits"]), (5, 1, 0))
+        self.assertEqual(found["compile_ms"]["count"], 4)
+        # A mask for each token, and one more at the end of each text that was not rejected.
+        self.assertGreater(found["mask_us"]["count"], found["tokens"])
+        self.assertGreater(found["tokens"], found["forced"])
+        self.assertGreater(found["forced"], 0)
+        for times in (found["compile_ms"], found["mask_us"]):
+            self.assertLessEqual(times["p50"], times["p99"])
+            self.assertLessEqual(times["p99"], times["p99.9"])
+            self.assertLessEqual(times["p99.9"], times["max"])
+
+    def test_are_shown_as_a_table(self):
+        table = inferno("bench", models.LLAMA, "--constrain", self.CASES).stdout.decode()
+        self.assertIn("5 constraints, 1 of them refused", table)
+        self.assertIn("| | count | mean | p50 | p99 | p99.9 | max |", table)
+
+    def test_must_have_the_form_of_cases(self):
+        path = self.path / "cases.jsonl"
+        path.write_text('{"texts": []}\n')
+        self.assertIn(b"line 1 has no constraint", inferno("bench", models.LLAMA, "--constrain", path, code=2).stderr)
+        inferno("bench", "--constrain", self.CASES, "--shape", "gpt2", code=2)
+
+
 class Results(Scene):
     @classmethod
     def setUpClass(cls):
         with tempfile.TemporaryDirectory() as folder:
             cls.found = json.loads(bench("-o", "json", "--plot", pathlib.Path(folder) / "plot.svg").stdout)
+            cls.drawn = pathlib.Path(folder, "plot.svg").read_bytes()
             cls.plot = xml.dom.minidom.parse(f"{folder}/plot.svg")
 
     def test_have_llama_benchs_names_in_every_form(self):
@@ -67,11 +96,48 @@ class Results(Scene):
         self.assertEqual(len(self.plot.getElementsByTagName("circle")), 4 + 4 + 4)
         bench("--plot", "/dev/null", code=2)
 
+    def test_can_be_drawn_later(self):
+        stored, plot = self.path / "stored.json", self.path / "plot.svg"
+        stored.write_text(json.dumps(self.found))
+        inferno("bench", "--from", stored, "--plot", plot)
+        self.assertEqual(plot.read_bytes(), self.drawn)
+        self.assertIn(b"--plot", inferno("bench", "--from", stored, code=2).stderr)
+        inferno("bench", models.LLAMA, "--from", stored, "--plot", plot, code=2)
+        inferno("bench", "--from", self.path / "nothing.json", "--plot", plot, code=3)
+
+    def test_the_roofline_is_seen_even_beside_one_result(self):
+        inferno("bench", models.LLAMA, "--device", "cpu", "-p", "0", "-n", "2", "-r", "1", "--plot", self.path / "one.svg")
+        limits = [path for path in xml.dom.minidom.parse(str(self.path / "one.svg")).getElementsByTagName("path")
+                  if path.getAttribute("stroke-dasharray")]
+        self.assertTrue(limits)
+        for path in limits:
+            self.assertIn(" L", path.getAttribute("d"))
+
     def test_of_a_shape_are_measured_on_random_weights(self):
         found = json.loads(inferno("bench", "--shape", "gpt2", "--weights", "q8_0", "-p", "8", "-n", "2", "-r", "1", "--device", "cpu",
                                    "-o", "json").stdout)
         self.assertEqual((found["model"], found["weights"]), ("gpt2", "q8_0"))
         self.assertTrue(found["command"].startswith("inferno bench --shape gpt2 --weights q8_0 "))
+
+    def test_show_answers_under_a_schema_beside_free_ones(self):
+        schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "boolean"}}, "required": ["a", "b"]}
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "schema.json"
+            path.write_text(json.dumps(schema))
+            found = json.loads(inferno("bench", models.LLAMA, "--device", "cpu", "-p", "0", "-n", "16", "-b", "1,2", "-r", "1", "--engine",
+                                       "--schema", path, "--temperature", "1", "--json").stdout)
+            rows = [(row["test"], row["batch"]) for row in found["results"] if row["test"].startswith("engine")]
+            self.assertEqual(rows, [("engine tg16", 1), ("engine tg16 schema", 1), ("engine tg16", 2), ("engine tg16 schema", 2), ("engine tg16 half", 2)])
+            for row in found["results"]:
+                constrained = row["test"].endswith((" schema", " half"))
+                self.assertEqual("mask_seconds" in row, constrained, row)
+                if constrained:
+                    self.assertGreater(row["mask_seconds"], 0)
+                    self.assertGreater(row["max_mask_seconds"], 0)
+            self.assertIn(f" --engine --schema {path}", found["command"])
+            path.write_text('{"unevaluatedItems": false}')
+            self.assertIn(b"unevaluatedItems", bench("--engine", "--schema", path, code=4).stderr)
+            bench("--schema", path, code=2)
 
     def test_say_how_tokens_are_drawn(self):
         drawn = ("--temperature", "0.8", "--top-k", "40", "--top-p", "0.5")

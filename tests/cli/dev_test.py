@@ -48,6 +48,19 @@ class Dev(unittest.TestCase):
         self.assertIn("called: cmake --preset release", out)
         self.assertIn("called: ctest --preset release -j 2 -L unit", out)
 
+    def test_the_program_is_installed_under_a_prefix(self):
+        self.fake("install", 'echo "called: install $*" >&2')
+        code, out = self.dev("install", "--prefix", "/opt/inferno")
+        self.assertEqual(code, 0, out)
+        self.assertIn("called: cmake --build --preset release --target inferno", out)
+        self.assertIn("called: install -D -m 755 build/release/inferno /opt/inferno/bin/inferno\n", out)
+        self.assertIn('next: export PATH="/opt/inferno/bin:$PATH"', out)
+        code, out = self.dev("install", "--prefix", "out", cwd=self.bin)
+        self.assertIn(f"called: install -D -m 755 build/release/inferno {self.bin}/out/bin/inferno\n", out)
+        code, out = self.dev("install", "--prefix")
+        self.assertEqual(code, 1, out)
+        self.assertIn("expected a folder", out)
+
     def test_only_what_is_missing_is_installed(self):
         self.fake("dpkg-query", 'case "$*" in *libfmt-dev) exit 1 ;; *) echo installed ;; esac')
         code, out = self.dev("build")

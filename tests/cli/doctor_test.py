@@ -6,14 +6,15 @@ Usage: doctor_test.py PROGRAM FAKE_DRIVER_FOLDER
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
 
 PROGRAM, FAKE_DRIVER = (str(pathlib.Path(argument).resolve()) for argument in sys.argv[1:3])
-# A sanitizer's settings must survive an otherwise empty environment.
-KEPT = {name: value for name, value in os.environ.items() if name.endswith("SAN_OPTIONS")}
+# A sanitizer's settings must survive an otherwise empty environment, and nobody's configuration may be read.
+KEPT = {**{name: value for name, value in os.environ.items() if name.endswith("SAN_OPTIONS")}, "INFERNO_CONFIG": ""}
 
 
 def doctor(*arguments, environment=None, **options):
@@ -35,9 +36,28 @@ class Doctor(unittest.TestCase):
     def test_the_table_has_a_line_for_each_check_and_counts(self):
         code, out, err = doctor(environment={"HOME": "/tmp"})
         self.assertEqual((code, err), (0, ""))
-        for check in ("inferno", "cpu", "memory", "gpu", "cache", "settings"):
+        for check in ("inferno", "cpu", "memory", "gpu", "cache", "settings", "models"):
             self.assertRegex(out, rf"(?m)^ (ok|warn)\s+{check}\s")
         self.assertRegex(out, r"\d warnings?, 0 errors \(")
+
+    def test_it_ends_with_what_the_machine_is_good_for(self):
+        code, out, _ = doctor(environment={"HOME": "/tmp"})
+        self.assertEqual(code, 0)
+        lines = out.splitlines()
+        start = lines.index("this machine is good for:")
+        self.assertIn(len(lines) - start - 1, (1, 2, 3))
+        names = [re.fullmatch(r"  inferno play (\S+) +about [\d.]+ tok/s, [\d.]+ [MG]B( to download|, on this machine)", line)[1]
+                 for line in lines[start + 1:]]
+        code, found = findings(environment={"HOME": "/tmp"})
+        facts = found["models"]["facts"]
+        self.assertGreater(facts["bandwidth"], 1e8)
+        # The names are those of the program's own table, and the speed follows from the size.
+        table = (pathlib.Path(__file__).resolve().parents[2] / "src/hub/names/aliases.txt").read_text(encoding="utf-8")
+        for name in names:
+            self.assertRegex(table, rf"(?m)^{re.escape(name)} ")
+        for model in facts["recommended"]:
+            self.assertEqual(model["command"], f"inferno play {model['name']}")
+            self.assertGreaterEqual(model["tokens_per_second"], 0.5 * facts["bandwidth"] / model["bytes"])
 
     def test_json_has_the_same_facts(self):
         code, found = findings(environment={"HOME": "/tmp"})

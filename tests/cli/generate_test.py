@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import select
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import models  # noqa: E402
 from terminal import Terminal  # noqa: E402
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 GREEDY = ("--temperature", "0", "--device", "cpu")
 
 
@@ -45,6 +47,65 @@ class Scene(unittest.TestCase):
         cls.folder.cleanup()
 
 
+class CacheTypes(unittest.TestCase):
+    """--cache-type of every command that builds a KV cache. The built-in model has heads of 32, the tiny Llama of 16."""
+    BUILTIN = ROOT / "models/builtin"
+    TEXT = "The old man went to the sea and looked at the boats. " * 12
+
+    def shown(self, *arguments, code=0):
+        done = subprocess.run([PROGRAM, *map(str, arguments), "--device", "cpu"], capture_output=True, env=environment(), timeout=120)
+        self.assertEqual(done.returncode, code, done.stderr.decode())
+        return done.stderr.decode() if code else done.stdout.decode()
+
+    def test_change_what_a_token_takes_and_which_context_fits(self):
+        whole = json.loads(self.shown("plan", self.BUILTIN, "--json"))
+        self.assertEqual((whole["cache_type"], whole["cache_bytes_per_token"]), ("f32", 2 * 8 * 2 * 32 * 4))
+        for flags, name, share in ((("--cache-type", "f16"), "f16", 0.5), (("--kv-cache-dtype", "q8_0"), "q8_0", 34 / 128),
+                                   (("-ctk", "q8_0", "-ctv", "fp8"), "q8_0,fp8", 33 / 128), (("--cache-type", "fp8,bf16"), "fp8,bf16", 0.375)):
+            plan = json.loads(self.shown("plan", self.BUILTIN, "--json", *flags))
+            self.assertEqual(plan["cache_type"], name)
+            self.assertEqual(plan["cache_bytes_per_token"], share * whole["cache_bytes_per_token"])
+            self.assertEqual(plan["cache"], share * whole["cache"])
+        page = self.shown("plan", self.BUILTIN, "--cache-type", "q8_0")
+        self.assertIn("q8_0, 1088 bytes a token", page)
+
+    def test_change_perplexity_a_little(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "text"
+            file.write_text(self.TEXT)
+            found = {kind: json.loads(self.shown("perplexity", self.BUILTIN, file, "--window", 64, "--json", "--cache-type", kind))["perplexity"]
+                     for kind in ("auto", "f32", "f16", "bf16", "q8_0", "fp8")}
+        self.assertEqual(found["auto"], found["f32"])
+        for kind in ("f16", "bf16", "q8_0", "fp8"):
+            self.assertNotEqual(found[kind], found["f32"], f"{kind} rounds nothing")
+            self.assertAlmostEqual(found[kind] / found["f32"], 1, delta=0.05)
+
+    def test_are_taken_by_generate_logits_and_bench(self):
+        prompt = ("--prompt", "Once upon a time", "--raw", "-n", "8", "--temperature", "0", "--json")
+        answers = {kind: json.loads(self.shown("generate", "-m", self.BUILTIN, *prompt, "--cache-type", kind))["text"] for kind in ("auto", "f32", "f16", "q8_0", "fp8")}
+        self.assertEqual(answers["auto"], answers["f32"])
+        self.assertTrue(all(answers.values()), answers)
+        with tempfile.TemporaryDirectory() as folder:
+            written = {}
+            for kind in ("auto", "q8_0"):
+                path = pathlib.Path(folder) / kind
+                self.shown("logits", self.BUILTIN, "--tokens", "5,17,42,99", "-o", path, "--cache-type", kind)
+                written[kind] = path.read_bytes()
+            self.assertNotEqual(written["auto"], written["q8_0"])
+            self.assertEqual(len(written["auto"]), len(written["q8_0"]))
+        report = json.loads(self.shown("bench", self.BUILTIN, "-p", "8", "-n", "2", "-r", "1", "--json", "--cache-type", "q8_0,f16"))
+        self.assertIn("--cache-type q8_0,f16", json.dumps(report))
+
+    def test_that_are_impossible_are_refused_before_anything_is_loaded(self):
+        for flags, code, words in ((("--cache-type", "q4_0"), 2, ("--cache-type \"q4_0\"", "expected auto, f32, f16, bf16, q8_0 or fp8")),
+                                   (("-ctv", "Q8_0"), 2, ("--cache-type-v",)), (("--cache-type", "q8_0,"), 2, ("--cache-type \"\"",)),
+                                   (("--cache-type", "q8_0"), 4, ("a KV cache of type q8_0", "a head of this model has 16", "fp8, f16 or bf16"))):
+            for command in (("generate", "-m", models.LLAMA, "-p", "a", "-n", "1"), ("plan", models.LLAMA)):
+                text = self.shown(*command, *flags, code=code)
+                for word in words:
+                    self.assertIn(word, text)
+
+
 class Prompts(Scene):
     def test_contradictions_and_empty_names_are_refused(self):
         run("hi", "-m", "", code=2)
@@ -66,18 +127,56 @@ class Prompts(Scene):
         self.assertEqual(run("-", "-m", models.LLAMA, *limit, stdin=b"Hello there").stdout, wanted)
         self.assertTrue(wanted.endswith(b"\n"))
 
+    def test_a_chat_model_chats_unless_told_otherwise(self):
+        limit = ("-n", "4", *GREEDY)
+        said = run("hi", "-m", self.chat, *limit)
+        self.assertEqual(said.stdout, run("hi", "-m", self.chat, "--chat", *limit).stdout)
+        self.assertIn("note: a chat model answers the prompt; --raw continues it\n", said.stderr.decode())
+        self.assertEqual(run("hi", "-m", self.chat, "--raw", *limit).stdout, run("hi", "-m", models.LLAMA, *limit).stdout)
+        self.assertIn("cannot be used together", run("hi", "--chat", "--raw", code=2).stderr.decode())
+
+    def test_standard_input_joins_the_prompt(self):
+        limit = ("-n", "5", "-m", models.LLAMA, *GREEDY)
+        wanted = run("Summarize\n\na text\n", *limit).stdout
+        self.assertEqual(run("Summarize", *limit, stdin=b"a text\n").stdout, wanted)
+        self.assertEqual(run("-p", "Summarize", *limit, stdin=b"a text\n").stdout, wanted)
+        self.assertEqual(run("-f", "-", *limit, stdin=b"Summarize\n\na text\n").stdout, wanted)
+
+    def test_quiet_means_errors_only(self):
+        self.assertEqual(run("hi", "-q", "-n", "2", *GREEDY).stderr, b"")
+        self.assertIn(b"error", run("hi", "-q", "-m", "nothing", code=3).stderr)
+
+    def test_stderr_may_be_closed_or_full(self):
+        wanted = run("Once", "-n", "3", *GREEDY).stdout
+        for stderr in ("2>&-", "2>/dev/full"):
+            done = subprocess.run(["sh", "-c", f'exec "$0" generate Once -n 3 --temperature 0 --device cpu {stderr}', PROGRAM],
+                                  stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment())
+            self.assertEqual((done.returncode, done.stdout), (0, wanted), stderr)
+
+    def test_a_file_of_weights_means_its_folder(self):
+        weights = next(models.LLAMA.glob("*.safetensors"))
+        self.assertEqual(run("hi", "-m", weights, "-n", "3", *GREEDY).stdout, run("hi", "-m", models.LLAMA, "-n", "3", *GREEDY).stdout)
+        alone = self.path / "alone.safetensors"
+        alone.write_bytes(weights.read_bytes()[:100])
+        self.assertIn("weights alone", run("hi", "-m", alone, code=4).stderr.decode())
+
+    def test_offline_no_error_advises_a_download(self):
+        said = run("hi", "-m", "org/name", code=3, HF_HUB_OFFLINE="1").stderr.decode()
+        self.assertNotIn("inferno download", said)
+        self.assertIn("unset HF_HUB_OFFLINE", said)
+
     def test_options_without_effect_are_named(self):
         short = ("-n", "2", *GREEDY)
         said = run("hi", "-m", models.LLAMA, *short, "--no-think", "--reasoning-effort", "low").stderr.decode()
         self.assertIn("note: --no-think has no effect on text completion", said)
         self.assertIn("note: --reasoning-effort has no effect on text completion", said)
         said = run("hi", "-m", self.chat, "--chat", *short, "--think").stderr.decode()
-        self.assertIn("note: --think has no effect: this model's chat format", said)
+        self.assertIn("note: --think has no effect: this model has no thinking mode\n", said)
         thinker = models.chat_model(self.path / "models/thinker")
         template = thinker / "chat_template.jinja"
         template.write_text(template.read_text() + "{% if enable_thinking is defined and not enable_thinking %}/no{% endif %}")
         self.assertNotIn("note", run("hi", "-m", thinker, "--chat", *short, "--no-think").stderr.decode())
-        self.assertIn("note: --think has no effect", run("hi", "-m", thinker, "--chat", *short, "--think").stderr.decode())
+        self.assertIn("note: --think has no effect: it is this model's default\n", run("hi", "-m", thinker, "--chat", *short, "--think").stderr.decode())
         (self.path / "one.jsonl").write_text('{"prompt": "a"}\n')
         said = run("-m", models.LLAMA, "--batch", self.path / "one.jsonl", "--stream", *short).stderr.decode()
         self.assertIn("note: --stream has no effect with --batch", said)
@@ -113,6 +212,32 @@ class Prompts(Scene):
         self.assertRegex(done.stderr.decode(), r"a prompt of \d{3,} tokens .* context of 64")
         self.assertEqual(done.stdout, b"")
 
+    def test_that_cannot_fit_are_refused_while_they_are_read(self):
+        process = subprocess.Popen([PROGRAM, "generate", "-m", models.LLAMA, "--context", "64", *GREEDY], stdin=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, env=environment())
+        written = 0
+        with self.assertRaises(BrokenPipeError):
+            while written < 32 << 20:
+                written += os.write(process.stdin.fileno(), b"a word or two " * 1000)
+        said = process.communicate(timeout=60)[1].decode()
+        self.assertEqual(process.returncode, 2, said)
+        self.assertRegex(said, r"error: standard input: more than [\d,]+ bytes cannot fit a context of 64 tokens\nnext:  shorten it, or choose a longer --context")
+        # No model has tokens of thousands of bytes, but of a thousand blanks: only what cannot fit is refused.
+        self.assertRegex(run("-m", models.LLAMA, *GREEDY, stdin=b"x" * (1 << 20), code=2).stderr.decode(), r"a prompt of at least \d+ tokens")
+
+    def test_a_silent_pipe_is_announced(self):
+        for words, note in ((("Hello",), "note: waiting for the rest of the prompt on standard input; </dev/null skips it\n"),
+                            ((), "note: waiting for the prompt on standard input\n")):
+            process = subprocess.Popen([PROGRAM, "generate", *words, "-m", models.LLAMA, "-n", "2", *GREEDY], stdin=subprocess.PIPE,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+            self.addCleanup(process.kill)
+            self.assertTrue(select.select([process.stderr], [], [], 20)[0], "nothing was said")
+            self.assertEqual(process.stderr.readline().decode(), note)
+            said = process.communicate(b"there", timeout=60)
+            self.assertEqual(process.returncode, 0)
+            self.assertEqual(said[0], run("\n\n".join((*words, "there")), "-m", models.LLAMA, "-n", "2", *GREEDY).stdout)
+        self.assertNotIn("waiting", run("Hello", "-m", models.LLAMA, "-n", "2", *GREEDY).stderr.decode())
+
     def test_that_are_not_utf8_are_refused(self):
         self.assertIn(b"UTF-8", run("-m", models.LLAMA, *GREEDY, stdin=b"ab\xff", code=2).stderr)
 
@@ -129,6 +254,9 @@ class Results(Scene):
         self.assertGreater(answer["prompt_tokens"], 0)
         for key in ("prompt_ms", "predicted_ms", "predicted_per_second", "first_token_ms", "load_ms", "cache_n"):
             self.assertIn(key, answer["timings"])
+        self.assertEqual(answer["model"], str(models.LLAMA))
+        for key, value in answer["timings"].items():
+            self.assertEqual(value, round(value, 3), key)
 
     def test_are_the_same_streamed_or_not(self):
         arguments = ("Hello", "-m", models.LLAMA, "-n", "12", "--ignore-eos", *GREEDY)
@@ -187,7 +315,7 @@ class Flags(Scene):
     def test_out_of_range_are_named(self):
         for flag, value in (("--temperature", "-1"), ("--top-p", "1.5"), ("--max-tokens", "0"), ("--seed", "x")):
             done = run("x", "-m", models.LLAMA, flag, value, code=2)
-            self.assertIn(flag[2:].replace("-", "_").encode(), done.stderr)
+            self.assertIn(flag.encode() + b": ", done.stderr)
 
     def test_name_a_model_by_its_folder_or_its_name(self):
         folder = str(self.path / "models")
@@ -199,7 +327,7 @@ class Flags(Scene):
         self.assertIn(b"model: builtin", run("Hi", "-n", "2", *GREEDY, XDG_CACHE_HOME=str(self.path / "cache")).stderr)
 
     def test_chat_wraps_the_prompt_in_the_template(self):
-        raw = result("<s", "-m", self.chat, "-n", "4")
+        raw = result("<s", "-m", self.chat, "-n", "4", "--raw")
         chat = result("<s", "-m", self.chat, "-n", "4", "--chat")
         system = result("<s", "-m", self.chat, "-n", "4", "--system", "Be brief.")
         self.assertLess(raw["prompt_tokens"], chat["prompt_tokens"])
@@ -251,7 +379,7 @@ class OnATerminal(Scene):
         self.assertNotIn(b"\x1b]", terminal.raw)
 
     def test_text_streams_by_default(self):
-        long = ("--ignore-eos", "--temperature", "0", "--device", "cpu")
+        long = ("--raw", "--ignore-eos", "--temperature", "0", "--device", "cpu")
         terminal = Terminal([PROGRAM, "generate", "Hello", "-m", str(models.ENDLESS), *long], environment())
         try:
             terminal.wait_for(r"device: .*\n(?!loading).{10}")
@@ -311,12 +439,14 @@ class Batches(Scene):
 
     def test_report_bad_lines_in_their_places_and_exit_with_1(self):
         good = {"prompt": "x", "max_tokens": 2, "temperature": 0}
-        results, done = self.batch([good, "{bad", good, {"prompt": "x", "temprature": 1}, {"prompt": "word " * 900}, good],
-                                   "-m", models.LLAMA, "--context", "128", code=1)
-        self.assertEqual(["error" in one for one in results], [False, True, False, True, True, False])
+        picture = {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]}]}
+        results, done = self.batch([good, "{bad", good, {"prompt": "x", "temprature": 1}, {"prompt": "word " * 900}, good, picture],
+                                   "-m", self.chat, "--context", "128", code=1)
+        self.assertEqual(["error" in one for one in results], [False, True, False, True, True, False, True])
+        self.assertTrue(all(one["error"].startswith(f"line {number}: ") for number, one in enumerate(results, 1) if "error" in one), results)
         self.assertIn("temprature", results[3]["error"])
         self.assertRegex(results[4]["error"], r"a prompt of \d+ tokens .* context of 128")
-        self.assertIn(b"3 of 6 lines failed", done.stderr)
+        self.assertIn(b"4 of 7 lines failed", done.stderr)
 
     def test_stop_strings_end_their_own_line_only(self):
         whole = result("Hello", "-m", models.LLAMA, "-n", "24", "--ignore-eos")["text"]

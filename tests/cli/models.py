@@ -24,6 +24,17 @@ def chat_model(folder, base=LLAMA):
     return folder
 
 
+def harmony_model(folder):
+    """The built-in model with tools in its prompts, which its own template does not show."""
+    folder = pathlib.Path(folder)
+    shutil.copytree(ROOT / "models/builtin", folder, copy_function=os.symlink)
+    file = folder / "chat_template.jinja"
+    source = file.read_text()
+    file.unlink()
+    file.write_text("{%- if tools -%}{{- '<|start|>developer<|message|># Tools\n\n' + (tools | tojson) + '<|end|>' -}}{%- endif -%}\n" + source)
+    return folder
+
+
 def completion_model(folder):
     shutil.copytree(LLAMA, folder, copy_function=os.symlink)
     return pathlib.Path(folder)

@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -57,9 +58,9 @@ class Scene(unittest.TestCase):
         found = terminal.wait_for(rf"(?:{STATS}[\s\S]*){{{before + 1}}}^>>> $")
         return [int(number) for number in re.findall(STATS, found[0])[-1]]
 
-    def piped(self, text, *arguments, code=0, **more):
+    def piped(self, text, *arguments, code=0, preexec_fn=None, **more):
         done = subprocess.run([PROGRAM, "play", *map(str, arguments), "--device", "cpu"], input=text.encode(), timeout=120,
-                              capture_output=True, env=self.environment(**more), cwd=self.path)
+                              capture_output=True, env=self.environment(**more), cwd=self.path, preexec_fn=preexec_fn)
         self.assertEqual(done.returncode, code, done.stderr.decode())
         return done
 
@@ -130,7 +131,7 @@ class Interrupting(Scene):
         terminal.send("tell me everything\r")
         terminal.wait_for(r"everything\n.{20,}")
         terminal.send("\x03")
-        terminal.wait_for(STATS + r"; stopped\n>>> $")
+        terminal.wait_for(STATS + r"; context: [\d,]+ of [\d,]+; stopped\n>>> $")
         terminal.send("/set max_tokens 3\r")
         written, _, cached = self.answered(terminal, "go on\r")
         self.assertEqual(written, 3)
@@ -182,7 +183,7 @@ class Talking(Scene):
         self.answered(terminal, "one\r")
         self.answered(terminal, "two\r")
         terminal.send("/undo\r")
-        terminal.wait_for("removed the last turn, 1 turn left")
+        terminal.wait_for("undone, 1 turn left")
         terminal.send("/save a.json\r")
         terminal.wait_for("wrote 1 turn to")
         terminal.send("/clear\r")
@@ -201,7 +202,7 @@ class Talking(Scene):
         self.assertIn("chat_template.jinja", terminal.screen.text())
         self.assertTrue(shown)
         terminal.send("/nonsense\r")
-        terminal.wait_for("/nonsense is not a command")
+        terminal.wait_for("error: /nonsense: not a command")
         terminal.send("/help\r")
         terminal.wait_for(r"/regen +generate another answer")
         terminal.send("/open nothing.json\r")
@@ -216,11 +217,15 @@ class Talking(Scene):
         models.completion_model(self.path / "models/plain")
         terminal = self.ready("chatty", *SHORT, INFERNO_MODELS=str(self.path / "models"))
         terminal.send("/load plain\r")
-        terminal.wait_for(r"it completes text[\s\S]*>>> $")
+        terminal.wait_for(r"it continues your text[\s\S]*>>> $")
         self.answered(terminal, "Once\r")
         terminal.send("/load models/broken\r")
         terminal.wait_for(r"still using plain[\s\S]*error:[\s\S]*>>> $")
         self.answered(terminal, "Twice\r")
+        weights = next((self.path / "models/plain").glob("*.safetensors"))
+        terminal.send(f"/load {weights}\r")
+        terminal.wait_for(r"safetensors[\s\S]*it continues your text[\s\S]*>>> $")
+        self.answered(terminal, "Thrice\r")
 
     def test_a_text_too_long_is_an_error_with_both_numbers_and_nothing_is_lost(self):
         terminal = self.ready(self.chat, *SHORT, "--context", "128")
@@ -228,6 +233,147 @@ class Talking(Scene):
         terminal.send("\x1b[200~" + "a b c d e f g " * 40 + "\x1b[201~\r")
         terminal.wait_for(r"error: a prompt of \d{3,} tokens .* context of 128")
         self.answered(terminal, "short again\r")
+
+    def test_a_full_context_drops_the_oldest_turns_and_says_so(self):
+        terminal = self.ready(self.chat, *LETTERS, "--max-tokens", "40", "--context", "256", "--system", "Be brief.")
+        for number in range(3):
+            self.answered(terminal, f"message number {number}\r")
+        terminal.wait_for(r"the conversation takes \d+ of 256 tokens of the context; when it is full, the oldest messages are dropped")
+        terminal.send("another message\r")
+        terminal.wait_for(r"context full: dropped the oldest 2 exchanges; /clear starts over[\s\S]*" + STATS + r"; context: \d+ of 256.*\n>>> $")
+        terminal.send("/context\r")
+        terminal.wait_for(r"context   \d+ of 256 tokens in use \(\d+ %\)\nturns     4, of which the model sees 2\n")
+        terminal.send("/save a.json\r")
+        terminal.wait_for("wrote 4 turns")
+        self.assertEqual(len(json.loads((self.path / "a.json").read_text())["messages"]), 8)
+
+    def test_a_full_context_can_be_an_error_that_names_the_way_out(self):
+        said = self.piped("one two three four\n" * 5, self.chat, *LETTERS, "--max-tokens", "60", "--context", "256", "--on-full", "stop", code=2)
+        self.assertRegex(said.stderr.decode(), r"error: the context is full: the conversation has \d+ tokens, the context 256\n"
+                                               r"next:  /clear starts over, /undo removes the last exchange")
+
+    def test_small_things(self):
+        terminal = self.ready(self.chat, *SHORT)
+        terminal.send("ab\x1bdc")  # Alt-D
+        terminal.wait_for(r"^>>> abc$")
+        terminal.send("\x15/system \"\"\"Be\rbrief.\"\"\"\r")
+        terminal.wait_for("system prompt set")
+        terminal.send("/system\r")
+        terminal.wait_for(r"^Be\nbrief\.$")
+        terminal.send("/save ~/talk.json\r")
+        terminal.wait_for(r"wrote 0 turns to ~/talk\.json")
+        self.assertTrue((self.path / "talk.json").exists())
+        terminal.send("/save /\r")
+        terminal.wait_for("error: /: cannot write the file: Is a directory")
+        terminal.send("/set reasoning off\r")
+        terminal.wait_for("reasoning is hidden")
+        terminal.send("/set\r")
+        terminal.wait_for(r"  reasoning +hidden\n  stats +shown\n")
+        self.assertNotIn("logprobs", terminal.screen.text())
+
+    def test_conversations_are_kept_and_continued(self):
+        terminal = self.ready(self.chat, *LETTERS, "--max-tokens", "5")
+        self.answered(terminal, "the first question\r")
+        self.answered(terminal, "the second question\r")
+        terminal.send("/clear\r")
+        terminal.wait_for("started a new")
+        self.answered(terminal, "another talk\r")
+        terminal.send("/copy\r")
+        terminal.wait_for("copied 5 B to the clipboard")
+        self.assertIn(b"\x1b]52;c;YWFhYWE=\x07", terminal.raw)
+        terminal.send("/save talk.md\r")
+        terminal.wait_for("wrote 1 turn to talk.md")
+        self.assertRegex((self.path / "talk.md").read_text(), r"## You\n\nanother talk\n\n## .*\n\naaaaa\n")
+        terminal.send("/bye\r")
+        self.assertEqual(terminal.ended(), 0)
+        files = list((self.path / "state/inferno/conversations").iterdir())
+        self.assertEqual([file.stat().st_mode & 0o777 for file in files], [0o600, 0o600])
+        again = self.ready(self.chat, *LETTERS, "--max-tokens", "5", "--continue")
+        self.assertIn("you: another talk\naaaaa\n", again.screen.text())
+        again.send("/list\r")
+        date = r"20\d\d-\d\d-\d\d \d\d:\d\d"
+        again.wait_for(rf"   1  another talk  \({date}, .*, 1 turn\)\n   2  the first question  \({date}, .*, 2 turns\)\n")
+        again.send("/open 2\r")
+        again.wait_for(r"you: the second question\naaaaa\n>>> $")
+        again.send("/open 3\r")
+        again.wait_for("error: /open 3: expected 1 to 2")
+        self.answered(again, "one more\r")
+        self.assertEqual(len(list((self.path / "state/inferno/conversations").iterdir())), 2)
+
+    def test_the_context_in_use_follows_the_conversation(self):
+        def in_use(terminal):
+            terminal.send("\x0c")
+            terminal.wait_for(r"\A>>> $")
+            terminal.send("/context\r")
+            return int(terminal.wait_for(r"\A>>> /context\ncontext   ([\d,]+) of 4,096 tokens in use")[1].replace(",", ""))
+
+        terminal = self.ready(self.chat, *LETTERS, "--max-tokens", "20")
+        self.answered(terminal, "the first question\r")
+        first = in_use(terminal)
+        self.answered(terminal, "the second question\r")
+        second = in_use(terminal)
+        self.assertGreater(second, first + 20)
+        terminal.send("/save talk.json\r")
+        terminal.wait_for("wrote 2 turns")
+        terminal.send("/undo\r")
+        terminal.wait_for("undone, 1 turn left")
+        self.assertAlmostEqual(in_use(terminal), first, delta=first // 4)  # letters are cut into other tokens
+        terminal.send("/open talk.json\r")
+        terminal.wait_for("opened 2 turns")
+        self.assertGreater(in_use(terminal), first)
+        terminal.send("/clear\r")
+        terminal.wait_for("started a new")
+        self.assertEqual(in_use(terminal), 0)
+        terminal.send("/bye\r")
+        self.assertEqual(terminal.ended(), 0)
+        again = self.ready(self.chat, *LETTERS, "--max-tokens", "20", "--continue")
+        self.assertGreater(in_use(again), 10)
+
+    def test_save_replaces_conversations_only(self):
+        notes = self.path / "notes.txt"
+        notes.write_text("milk\n")
+        terminal = self.ready(self.chat, *SHORT)
+        terminal.send("/save notes.txt\r")
+        terminal.wait_for(r"error: notes\.txt: the file exists and is not a conversation\n"
+                          r"next:  choose another name, or replace it with /save! notes\.txt")
+        self.assertEqual(notes.read_text(), "milk\n")
+        for _ in range(2):
+            terminal.send("\x0c")
+            terminal.wait_for(r"\A>>> $")
+            terminal.send("/save talk.json\r")
+            terminal.wait_for(r"\A.*\nwrote 0 turns to talk\.json")
+        terminal.send("/save! notes.txt\r")
+        terminal.wait_for(r"wrote 0 turns to notes\.txt")
+        self.assertIn("messages", json.loads(notes.read_text()))
+
+    def test_save_asks_before_it_replaces_what_an_editor_changed(self):
+        talk = self.path / "talk.json"
+        terminal = self.ready(self.chat, *SHORT)
+        terminal.send("/save talk.json\r")
+        terminal.wait_for(r"wrote 0 turns")
+        changed = talk.read_text().replace('"system": ""', '"system": "mine"')
+        talk.write_text(changed)
+        terminal.send("/save talk.json\r")
+        terminal.wait_for(r"error: talk\.json: the file was changed since it was saved\n"
+                          r"next:  choose another name, or replace it with /save! talk\.json")
+        self.assertEqual(talk.read_text(), changed)
+        terminal.send("/save! talk.json\r")
+        terminal.wait_for(r"/save! talk\.json\nwrote 0 turns")
+        terminal.send("\x0c/save talk.json\r")
+        terminal.wait_for(r"\A.*\nwrote 0 turns")
+
+    def test_save_to_a_full_disk_leaves_the_file_as_it_was(self):
+        def without_space():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+        talk = self.path / "talk.json"
+        self.piped("hi\n/save talk.json\n", self.chat, *SHORT)
+        before = talk.read_text()
+        done = self.piped("/save talk.json\n", self.chat, *SHORT, code=6, preexec_fn=without_space)
+        self.assertIn("talk.json: cannot write the file: File too large", done.stderr.decode())
+        self.assertEqual(talk.read_text(), before)
+        self.assertEqual([file.name for file in self.path.iterdir() if "partial" in file.name], [])
 
     def test_no_colour_means_no_colour(self):
         terminal = self.ready(self.chat, *SHORT, NO_COLOR="1")
@@ -241,6 +387,19 @@ class Talking(Scene):
         terminal = self.ready(self.chat, *SHORT, "--logit-bias", f"{escape}=100")
         self.answered(terminal, "x\r")
         self.assertIn(r"\x1b\x1b\x1b\x1b", terminal.screen.text())
+
+
+class FullContext(Scene):
+    def test_drops_enough_for_the_next_turns_to_use_the_cache(self):
+        terminal = self.ready(self.chat, *LETTERS, "--max-tokens", "8", "--context", "512")
+        for turn in range(40):
+            self.answered(terminal, f"message {turn:02}\r")
+            if found := re.search(r"context full: dropped the oldest (\d+) exchanges", terminal.screen.text()):
+                break
+        self.assertGreaterEqual(int(found[1]), 3)
+        _, prompt, cached = self.answered(terminal, "and the next\r")
+        self.assertGreater(cached, prompt * 3 // 4)
+        self.assertEqual(terminal.screen.text().count("context full"), 1)
 
 
 class Choosing(Scene):
@@ -257,10 +416,12 @@ class Choosing(Scene):
         for answer, name in (("2", "plain"), ("tiny/chat", "tiny/chat")):
             terminal = self.play(*SHORT, **self.places)
             terminal.wait_for(r"1  chatty .*\n +2  plain .*\n +3  tiny/chat .*\n +4  builtin .*\nnumber or name: $")
-            terminal.send("9\r")
+            terminal.send("pl\t")
+            terminal.wait_for("number or name: plain$")
+            terminal.send("\x159\r")
             terminal.wait_for("expected a number from 1 to 4")
             terminal.send(answer + "\r")
-            terminal.wait_for(rf"^{name} \(llama\), context of 4096 tokens[\s\S]*>>> $")
+            terminal.wait_for(rf"^{name} \(llama\), context of 4,096 tokens[\s\S]*>>> $")
 
     def test_control_d_leaves_the_list(self):
         terminal = self.play(**self.places)
@@ -283,6 +444,44 @@ class Choosing(Scene):
         self.assertIn("builtin (gpt_oss)", done.stderr.decode())
 
 
+    def test_continue_takes_the_model_of_the_last_conversation(self):
+        terminal = self.ready("tiny/chat", *SHORT, **self.places)
+        self.answered(terminal, "first\r")
+        again = self.play("--continue", *SHORT, **self.places)
+        again.wait_for(r"^tiny/chat \(llama\)[\s\S]*opened 1 turn[\s\S]*^you: first$[\s\S]*>>> $")
+        self.answered(again, "second\r")
+        done = self.piped("third\n", "--continue", *SHORT, **self.places)  # a pipe adds a turn and prints its answer alone
+        self.assertRegex(done.stderr.decode(), r"tiny/chat \(llama\)[\s\S]*opened 2 turns")
+        self.assertNotIn("no conversation is kept", done.stderr.decode())
+        kept = [json.loads(file.read_text()) for file in (self.path / "state/inferno/conversations").iterdir()]
+        self.assertEqual([[one["content"] for one in each["messages"] if one["role"] == "user"] for each in kept], [["first", "second", "third"]])
+        self.assertEqual(done.stdout.decode().rstrip("\n"), kept[0]["messages"][-1]["content"])
+
+    def test_continue_says_that_the_model_is_gone(self):
+        terminal = self.ready("tiny/chat", *SHORT, **self.places)
+        self.answered(terminal, "first\r")
+        elsewhere = {**self.places, "HF_HUB_CACHE": str(self.path / "nothing")}
+        said = self.piped("hi\n", "--continue", *SHORT, **elsewhere).stderr.decode()
+        self.assertRegex(said, r"the last conversation was with tiny/chat, which cannot be used: tiny/chat: [\s\S]*builtin \(")
+
+    def test_a_pipe_without_continue_keeps_nothing(self):
+        self.piped("hi\n", self.chat, *SHORT)
+        self.assertFalse((self.path / "state/inferno/conversations").exists())
+        self.assertIn("no conversation is kept yet", self.piped("hi\n", self.chat, *SHORT, "--continue").stderr.decode())
+
+    def test_load_without_a_name_shows_the_menu(self):
+        terminal = self.ready("plain", *SHORT, **self.places)
+        terminal.send("/load\r")
+        terminal.wait_for(r"^models on this machine:\n +1  chatty .*\n +2  plain .*\n +3  tiny/chat .*\n +4  builtin .*\n"
+                          r"/load NAME or /load NUMBER switches to one of them\n>>> $")
+        terminal.send("/load 3\r")
+        terminal.wait_for(r"^tiny/chat \(llama\), context of 4,096 tokens[\s\S]*>>> $")
+        terminal.send("/load 5\r")
+        terminal.wait_for(r"error: /load 5: expected a number from 1 to 4[\s\S]*>>> $")
+        terminal.send("/load plain\r")
+        terminal.wait_for(r"/load plain\n[\s\S]*^plain \(llama\)[\s\S]*>>> $")
+
+
 class Settings(Scene):
     def test_a_think_option_that_the_template_ignores_is_reported(self):
         done = self.piped("hi\n", self.chat, *SHORT, "--no-think")
@@ -290,6 +489,61 @@ class Settings(Scene):
 
     def test_an_unknown_effort_is_refused(self):
         self.assertIn("expected low, medium or high", self.piped("", self.chat, "--reasoning-effort", "huge", code=2).stderr.decode())
+
+
+class OneAnswer(Scene):
+    """`play MODEL PROMPT`, as `ollama run` has it."""
+
+    def one(self, *arguments, text="", code=0, command="run"):
+        done = subprocess.run([PROGRAM, command, *map(str, arguments), "--device", "cpu"], input=text.encode(), timeout=120,
+                              capture_output=True, env=self.environment(), cwd=self.path)
+        self.assertEqual(done.returncode, code, done.stderr.decode())
+        return done
+
+    def test_is_what_generate_answers(self):
+        wanted = self.one("-m", self.chat, "hi", "--chat", *SHORT, command="generate").stdout
+        for command in ("run", "chat", "play"):
+            done = self.one(self.chat, "hi", *SHORT, command=command)
+            self.assertEqual(done.stdout, wanted)
+            self.assertNotIn("note:", done.stderr.decode())
+        self.assertEqual(self.one(self.chat, "-", *SHORT, text="hi").stdout, wanted)
+        brief = self.one("-m", self.chat, "hi", "--system", "Be brief.", *SHORT, command="generate").stdout
+        self.assertEqual(self.one(self.chat, "hi", "--system", "Be brief.", *SHORT).stdout, brief)
+
+    def test_is_refused_without_a_question(self):
+        done = self.one(self.chat, "", *SHORT, text="a turn\n", code=2)
+        self.assertEqual(done.stdout, b"")
+        self.assertIn("error: the prompt is empty\nnext:  give a prompt of at least one character", done.stderr.decode())
+
+    def test_needs_a_model_before_the_question(self):
+        for command in ("run", "chat", "play"):
+            done = self.one("What's Inferno?", code=2, command=command)
+            self.assertIn("next:  inferno play builtin 'What'\\''s Inferno?'\n", done.stderr.decode())
+        for name, code in (("my models/no such", 2), ("no such.gguf", 3), ("why " * 100, 2)):
+            self.assertNotIn("inferno play builtin", self.one(name, code=code).stderr.decode())
+
+    def test_has_standard_input_in_its_prompt(self):
+        wanted = self.one("-m", self.chat, "Sum up\n\nmilk\n", *SHORT, command="generate").stdout
+        self.assertEqual(self.one(self.chat, "Sum up", *SHORT, text="milk\n").stdout, wanted)
+
+    def test_of_a_base_model_is_a_text(self):
+        wanted = self.one("-m", models.LLAMA, "Once", *SHORT, command="generate").stdout
+        self.assertEqual(self.one(models.LLAMA, "Once", *SHORT).stdout, wanted)
+
+    def test_keeps_no_conversation_and_continues_none(self):
+        self.one(self.chat, "hi", *SHORT)
+        self.assertFalse((self.path / "state/inferno/conversations").exists())
+        self.assertIn("quote a text with spaces", self.one(self.chat, "why", "is", "it", code=2).stderr.decode())
+
+    def test_refuses_options_of_conversations(self):
+        for options in (["--continue"], ["--plain"], ["--no-stats"], ["--on-full", "stop"], ["--show-reasoning"], ["--hide-reasoning"]):
+            done = self.one(self.chat, "hi", *options, code=2)
+            self.assertRegex(done.stderr.decode(), "PROMPT and .*cannot be used together|and PROMPT cannot be used together")
+        # As defaults they are meant for conversations.
+        (self.path / ".config/inferno").mkdir(parents=True)
+        (self.path / ".config/inferno/config.toml").write_text('[play]\nplain = true\nno-stats = true\non-full = "stop"\n')
+        wanted = self.one("-m", self.chat, "hi", "--chat", *SHORT, command="generate").stdout
+        self.assertEqual(self.one(self.chat, "hi", *SHORT).stdout, wanted)
 
 
 class Piped(Scene):
@@ -306,6 +560,9 @@ class Piped(Scene):
         done = self.piped("a b c " * 100 + "\nshort\n", self.chat, *SHORT, "--context", "128", code=2)
         self.assertIn("context of 128", done.stderr.decode())
         self.assertEqual(len(re.findall(STATS, done.stderr.decode())), 1)
+
+    def test_an_unknown_command_is_in_the_exit_code(self):
+        self.assertIn("error: /foo: not a command\n", self.piped("/foo\nhi\n", self.chat, *SHORT, code=2).stderr.decode())
 
     def test_control_c_ends_it_with_130_wherever_it_is(self):
         endless = models.chat_model(self.path / "endless", models.ENDLESS)
@@ -324,7 +581,7 @@ class Piped(Scene):
 
     def test_a_model_without_template_completes_text_and_says_so(self):
         done = self.piped("Once\n", models.LLAMA, *SHORT)
-        self.assertIn("no chat template, so it completes text", done.stderr.decode())
+        self.assertIn("base model without a chat template: it continues your text. /clear starts over.", done.stderr.decode())
         generated = subprocess.run([PROGRAM, "generate", "Once", "-m", models.LLAMA, "--device", "cpu", *SHORT],
                                    capture_output=True, env=self.environment(), timeout=60)
         self.assertEqual(done.stdout, generated.stdout)

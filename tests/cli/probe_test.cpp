@@ -1,5 +1,6 @@
 // GPU detection, with fake drivers that fail in every way in which real ones have been observed to fail.
 #include "backend/cuda/probe.h"
+#include "support/source_dir.h"
 
 #include <gmock/gmock.h>
 

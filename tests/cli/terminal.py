@@ -25,6 +25,10 @@ class Screen:
         at = 0
         while at < len(text):
             if text[at] == "\x1b":
+                clipboard = re.compile(r"\x1b\]52;c;[A-Za-z0-9+/=]*\x07").match(text, at)
+                if clipboard:
+                    at = clipboard.end()
+                    continue
                 found = re.compile(r"\x1b\[(\??[0-9;]*)([A-Za-z])").match(text, at)
                 if not found:
                     if len(text) - at < 16:

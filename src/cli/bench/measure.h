@@ -20,6 +20,8 @@ struct Measurement {
   int depth = 0;                // tokens in the cache before the run
   std::vector<double> seconds;  // of each run
   double bytes_per_step = 0.0;  // read while decoding one step: weights and cache
+  // Of constrained answers: time spent on masks, in all runs and at most in one step.
+  double mask_seconds = 0.0, max_mask_seconds = 0.0;
   double tokens_per_second() const;
   double deviation() const;  // of tokens per second between runs
 };
@@ -63,11 +65,22 @@ class EngineMeasurer {
   EngineMeasurer(std::unique_ptr<Backend> backend, std::unique_ptr<Decoder> decoder, int max_streams,
                  Sampling sampling);
 
-  // From a prompt of one token. The clock starts with the first token of each run.
-  Measurement generate(int streams, int tokens, int repeat, double weight_bytes);
+  // From a prompt of one token. The clock starts with the first token of each run. An answer that a
+  // constraint ends early is followed by another one, until its stream has had its tokens.
+  Measurement generate(int streams, int tokens, int repeat, double weight_bytes,
+                       const std::shared_ptr<PendingConstraint>& constraint = nullptr);
+  // Every second stream is constrained. The time is that of the free ones: the rate is the one of as many
+  // streams as fast as they are.
+  Measurement generate_half(int streams, int tokens, int repeat, double weight_bytes,
+                            const std::shared_ptr<PendingConstraint>& constraint);
 
  private:
-  double run(int streams, int tokens);
+  // The constraint of each stream, nullptr for free ones.
+  using Constraints = std::vector<std::shared_ptr<PendingConstraint>>;
+  Measurement measure(Measurement out, int repeat, const Constraints& constraints);
+  double run(int tokens, const Constraints& constraints);
+  std::shared_ptr<TokenStream> submit(int stream, int tokens,
+                                      const std::shared_ptr<PendingConstraint>& constraint);
 
   int vocab_;
   Sampling sampling_;

@@ -5,6 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
+#include "cli/bench/stored_results.h"
+
 namespace inferno {
 namespace {
 
@@ -113,6 +116,47 @@ TEST(BenchPlot, KeepsEveryPointInsideItsPanel) {
     EXPECT_GE(y, 74.0);
     EXPECT_LE(y, 330.0 - 48.0);
   }
+}
+
+TEST(StoredResults, AreDrawnAsTheReportThatWroteThem) {
+  EXPECT_EQ(plot_of_stored(as_json(scene()), "stored.json"), as_svg(scene()));
+}
+
+// A collection with results of each kind; the last one has nothing to be compared with.
+constexpr std::string_view collection =
+    R"({"gpu": "NVIDIA <H200>, 580, 1980 MHz", "commit": "58a3785", "results": [
+ {"shape": "a", "weights": "q8_0", "test": "tg100", "batch": 1, "tokens": 100, "depth": 2048, "seconds": [0.1],
+  "bytes_per_step": 1e9, "llama_cpp": 500},
+ {"shape": "a", "weights": "q8_0", "test": "tg100", "batch": 64, "tokens": 100, "depth": 0, "seconds": [1.0],
+  "bytes_per_step": 1e9, "llama_cpp": 3200},
+ {"shape": "a", "weights": "q8_0", "test": "pp2048", "batch": 1, "tokens": 2048, "depth": 0, "seconds": [0.1],
+  "llama_cpp": 10240},
+ {"shape": "alone", "weights": "q8_0", "test": "tg1", "batch": 1, "tokens": 1, "depth": 0, "seconds": [1],
+  "bytes_per_step": 1e9, "llama_cpp": null}]})";
+
+TEST(StoredResults, BesideAnotherProgramBecomeBars) {
+  const std::string svg = plot_of_stored(collection, "stored.json");
+  EXPECT_THAT(svg, AllOf(HasSubstr("NVIDIA &lt;H200&gt; · inferno 58a3785"), HasSubstr(">Inferno<"),
+                         HasSubstr(">llama.cpp<"), HasSubstr(">a, q8_0, after 2,048<"), HasSubstr(">1,000<"),
+                         HasSubstr(">a, q8_0, 64 streams<"), HasSubstr(">6,400<"),
+                         HasSubstr(">a, q8_0, 2,048 tokens<"), HasSubstr(">20,480<"), HasSubstr(">10,240<")));
+  EXPECT_THAT(svg, AllOf(Not(HasSubstr("alone")), HasSubstr("prefers-color-scheme: dark")));
+  // The longest bar of a panel fills it, and that of half the rate is half as long.
+  EXPECT_THAT(svg, AllOf(HasSubstr("width=\"400.0\""), HasSubstr("width=\"200.0\"")));
+}
+
+TEST(StoredResults, OfAnotherFormAreRefused) {
+  const std::string text(collection);
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string changed = text;
+    return changed.replace(changed.find(from), from.size(), to);
+  };
+  for (const std::string& bad :
+       {std::string("[]"), std::string(R"({"results": 3})"), std::string(R"({"results": [3]})"),
+        with("\"batch\": 1", "\"batch\": 1.5"), with("[0.1]", "[0]"), with("[0.1]", "[-1]"),
+        with("[0.1]", "{}"), with("\"a\"", "7"), with("500", "\"500\""),
+        with("\"tokens\": 100", "\"tokens\": 1e300")})
+    EXPECT_THROW(plot_of_stored(bad, "stored.json"), Error) << bad;
 }
 
 }  // namespace

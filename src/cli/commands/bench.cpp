@@ -4,27 +4,36 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
+#include <vector>
 
 #include "backend/cpu/host.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/thread_pool.h"
+#include "base/thread_time.h"
+#include "base/utf8.h"
 #include "checkpoint/config_json.h"
+#include "cli/bench/constrain_bench.h"
 #include "cli/bench/measure.h"
 #include "cli/bench/report.h"
+#include "cli/bench/serve_load.h"
+#include "cli/bench/stored_results.h"
 #include "cli/commands/shared/arguments.h"
 #include "cli/commands/shared/command_line.h"
 #include "cli/commit.h"
 #include "cli/doctor/kernels.h"
 #include "cli/environment.h"
 #include "cli/loading.h"
+#include "cli/terminal/streams.h"
 #include "cli/version.h"
+#include "model/export/weight_types.h"
 #include "model/synthetic/random_checkpoint.h"
 #include "model/synthetic/shapes.h"
+#include "service/constraint_store.h"
 #include "service/model_files.h"
 
 namespace inferno::command {
@@ -34,18 +43,34 @@ namespace fs = std::filesystem;
 
 struct BenchOptions {
   ResolvedModel model;
-  std::string shape, weights, plot, output = "md";
+  std::string model_name;  // of -m, resolved when it is needed
+  std::string shape, weights, plot, stored, output = "md", constrain, schema;
   std::vector<int> prompts = {512}, generate = {128}, depths = {0}, batches = {1};
   int repeat = 3;
   float router_skew = 0.0f;
   Sampling sampling;
   bool engine = false, verbose = false, profile = false;
   DeviceOptions device;
+  ServeLoadOptions load;
 };
+
+// Quantizations of safetensors by the names that people use, and the blocks that they become.
+struct Published {
+  std::string_view name;
+  WeightFormat format;
+};
+constexpr std::array published = {
+    Published{"awq-g128", WeightFormat::int4_128},    Published{"gptq-g128", WeightFormat::q4_0},
+    Published{"fp8-block", WeightFormat::fp8_128},    Published{"fp8-channel", WeightFormat::fp8_128},
+    Published{"int8-channel", WeightFormat::int8_64}, Published{"nvfp4", WeightFormat::nvfp4_64}};
 
 WeightFormat format_of(std::string_view name) {
   if (const auto format = format_named(name)) return *format;
   std::vector<std::string_view> names;
+  for (const Published& one : published) {
+    if (one.name == name) return one.format;
+    names.push_back(one.name);
+  }
   for (const WeightFormat format : all_formats) names.push_back(name_of(format));
   fail(ErrorKind::invalid_request,
        fmt::format("--weights {}: expected one of {}, or DENSE+EXPERTS", name, fmt::join(names, ", ")));
@@ -86,6 +111,7 @@ std::string command_of(const BenchOptions& options, const BenchReport& report) {
                      fmt::join(options.prompts, ","), fmt::join(options.generate, ","),
                      fmt::join(options.depths, ","), fmt::join(options.batches, ","), options.repeat);
   if (options.engine) out += " --engine";
+  if (!options.schema.empty()) out += fmt::format(" --schema {}", options.schema);
   if (options.router_skew > 0.0f) out += fmt::format(" --router-skew {}", options.router_skew);
   const Sampling& sampling = options.sampling;
   if (sampling.temperature > 0.0f) out += fmt::format(" --temperature {}", sampling.temperature);
@@ -93,6 +119,8 @@ std::string command_of(const BenchOptions& options, const BenchReport& report) {
   if (sampling.top_p < 1.0f) out += fmt::format(" --top-p {}", sampling.top_p);
   out += fmt::format(" --device {}", options.device.device);
   if (options.device.threads > 0) out += fmt::format(" --threads {}", options.device.threads);
+  if (!options.device.quantize.empty()) out += fmt::format(" --quantize {}", options.device.quantize);
+  if (!options.device.cache.is_auto()) out += fmt::format(" --cache-type {}", name_of(options.device.cache));
   return out;
 }
 
@@ -128,34 +156,61 @@ int max_tokens(const DeviceInfo& device) {
   return device.kernels.starts_with("sm_") ? 2048 : 512;
 }
 
+std::shared_ptr<PendingConstraint> compiled_schema(const BenchOptions& options, ConstraintStore& store) {
+  constexpr std::uint64_t max_bytes = std::uint64_t{2} << 20;
+  ReplyConstraint constraint;
+  constraint.text = TextConstraint{.kind = TextConstraint::Kind::schema,
+                                   .source = read_file(options.schema, max_bytes, Pipes::accept),
+                                   .place = "/schema"};
+  auto pending = store.compile(constraint, {}, nullptr);
+  pending->wait();
+  pending->get();  // throws what is wrong with the schema
+  return pending;
+}
+
 // Through the engine: as many streams as the batch, submitted together.
 void measure_engine(const BenchOptions& options, std::unique_ptr<Backend> backend, LoadedModel model,
                     BenchReport& report) {
+  const std::unique_ptr<Tokenizer> tokenizer =
+      options.schema.empty() ? nullptr : ModelFiles(options.model.path).tokenizer();
+  if (tokenizer && tokenizer->size() > model.decoder->spec().vocab)
+    fail(ErrorKind::invalid_request,
+         fmt::format("--schema: the tokenizer has {} tokens and the model {}; they do not belong together",
+                     tokenizer->size(), model.decoder->spec().vocab));
+  const auto store = tokenizer ? std::make_unique<ConstraintStore>(*tokenizer) : nullptr;
+  const auto constraint = store ? compiled_schema(options, *store) : nullptr;
   EngineMeasurer measurer(std::move(backend), std::move(model.decoder), max_of(options.batches),
                           options.sampling);
   for (const int batch : options.batches) {
     for (const int tokens : options.generate) {
       if (tokens == 0) continue;
-      report.rows.push_back(
-          measurer.generate(batch, tokens, options.repeat, model.report.weights.step_bytes(batch)));
+      const double bytes = model.report.weights.step_bytes(batch);
+      report.rows.push_back(measurer.generate(batch, tokens, options.repeat, bytes));
+      if (constraint)
+        report.rows.push_back(measurer.generate(batch, tokens, options.repeat, bytes, constraint));
+      if (constraint && batch > 1)
+        report.rows.push_back(measurer.generate_half(batch, tokens, options.repeat, bytes, constraint));
     }
   }
 }
 
 void write_plot(const fs::path& path, const BenchReport& report) {
-  std::ofstream file(path, std::ios::binary);
-  file << as_svg(report);
-  file.close();
-  if (!file) fail(ErrorKind::io, fmt::format("{}: cannot write the file", path.string()));
+  write_file(path, as_svg(report));
+}
+
+// Where and when a result was measured, so that it can be kept.
+template <typename Report>
+void set_origin(Report& report) {
+  report.version = version;
+  report.commit = commit;
+  report.host = fmt::format("{}, {} usable cores", cpu::cpu_name(), usable_cores());
+  report.date = fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr)));
 }
 
 void run(const BenchOptions& options) {
   const fs::path plot = options.plot.empty() ? fs::path() : output_path(options.plot);
   BenchReport report;
-  report.version = version;
-  report.commit = commit;
-  report.host = fmt::format("{}, {} usable cores", cpu::cpu_name(), usable_cores());
-  report.date = fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr)));
+  set_origin(report);
   const auto checkpoint = open(options, report);
   auto backend = make_backend(options.device);
   const DeviceInfo info = backend->info();
@@ -168,9 +223,12 @@ void run(const BenchOptions& options) {
   const int context =
       std::max(max_of(options.prompts), max_of(options.generate) + max_of(options.depths) + 2);
   const auto start = std::chrono::steady_clock::now();
-  LoadedModel model = load_model(
-      *checkpoint, *backend,
-      {.max_tokens = std::max(max_tokens(info), batch), .max_logit_rows = batch, .context = context});
+  LoadedModel model = load_model(*checkpoint, *backend,
+                                 {.max_tokens = std::max(max_tokens(info), batch),
+                                  .max_logit_rows = batch,
+                                  .context = context,
+                                  .cache = options.device.cache},
+                                 parse_quantize(options.device.quantize));
   report.load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   report.weight_bytes = model.report.weights.bytes;
   report.token_bytes = model.report.weights.token_bytes;
@@ -179,8 +237,7 @@ void run(const BenchOptions& options) {
   report.conversions = model.report.conversions;
   if (options.verbose) {
     print_load_report(model.report, report.load_seconds);
-    fmt::print(stderr, "{}",
-               doctor::describe_kernels(*backend, model.decoder->spec(), model.decoder->weights()));
+    say(doctor::describe_kernels(*backend, model.decoder->spec(), model.decoder->weights()));
   }
 
   add_half_of_bandwidth(report, *backend);
@@ -207,6 +264,139 @@ void add_sampling_options(Command command, Sampling& sampling) {
       .shows_default();
 }
 
+void add_test_options(Command command, BenchOptions& options) {
+  const auto list = [&](const char* name, std::vector<int>& values, int min, const char* help) {
+    command.option(name, values, help).separated_by(',').range(min, 1 << 20).shows_default();
+  };
+  list("-p,--prompt", options.prompts, 0, "prompt lengths to time; 0 for none");
+  list("-n,--generate", options.generate, 0, "numbers of tokens to generate; 0 for none");
+  list("-d,--depth", options.depths, 0, "tokens already in the cache before generating");
+  list("-b,--batch", options.batches, 1, "concurrent sequences");
+}
+
+// Of --serve. Names are those of vLLM's `bench serve` where it has them.
+void add_load_options(Command command, ServeLoadOptions& load, Option url) {
+  const std::string group = "Load on a server";
+  const auto add = [&](const char* name, auto& value, const char* help) {
+    return command.option(name, value, help).group(group).needs(url);
+  };
+  add("--endpoint", load.endpoint, "completions or chat").one_of({"completions", "chat"}).shows_default();
+  const Option streams = add("--concurrency,--max-concurrency", load.concurrency,
+                             "requests at once, each followed by the next; with --rate or --trace a limit")
+                             .separated_by(',')
+                             .range(1, 1 << 16)
+                             .shows_default();
+  const Option rate = add("--rate,--request-rate", load.rates, "requests/s with Poisson arrivals")
+                          .separated_by(',')
+                          .range(0.001, 1e6);
+  const Option trace = add("--trace", load.trace,
+                           "replay the times and lengths of a file: Azure's CSV or Mooncake's JSON lines")
+                           .excludes(rate);
+  add("--speedup", load.speedup, "replay the trace this many times as fast").range(1e-3, 1e6).needs(trace);
+  add("--requests,--num-prompts", load.requests,
+      "requests of each test; 0: four for each stream, 30 seconds of a rate, or the whole trace")
+      .range(0, 1 << 24);
+  add("--input-len,--random-input-len", load.input_tokens, "tokens of a prompt, about")
+      .range(1, 1 << 24)
+      .shows_default();
+  add("--output-len,--random-output-len", load.output_tokens, "tokens of an answer")
+      .range(1, 1 << 24)
+      .shows_default();
+  add("--shared-prefix,--random-prefix-len", load.shared_prefix, "tokens at the start that all prompts share")
+      .range(0, 1 << 24);
+  add("--seed", load.seed, "the same prompts and arrivals again; random unless given");
+  add("--served-model-name", load.model, "the model's name in requests; the server's first one unless given");
+  add("--api-key", load.key, "the server's API key; better the variable INFERNO_API_KEY");
+  add("--request-timeout", load.stall_seconds, "seconds without a byte after which a request has failed")
+      .range(0.1, 1e6)
+      .shows_default();
+  command.after_parsing([&load, streams] { load.limits_streams = streams.was_given(); });
+}
+
+void run_load(const BenchOptions& options) {
+  ServeLoadOptions load = options.load;
+  load.json = options.output == "json";
+  load.temperature = options.sampling.temperature;
+  if (!options.plot.empty()) load.plot = output_path(options.plot);
+  if (load.key.empty()) load.key = Environment::of_process().get("INFERNO_API_KEY").value_or("");
+  run_serve_load(load);
+}
+
+// Of --constrain: a tokenizer is all that is needed of the model.
+void run_constrain(const BenchOptions& options) {
+  constexpr std::uint64_t max_bytes = std::uint64_t{1} << 30;
+  const std::string lines = read_file(options.constrain, max_bytes, Pipes::accept);
+  const ModelFiles files(options.model.path);
+  const auto tokenizer = files.tokenizer();
+  const auto chat = files.chat_format(*tokenizer);
+  constrain::Report report;
+  const auto start = thread_time();
+  const constrain::Settings settings = {
+      .tokenizer = *tokenizer, .chat = chat.get(), .vocabulary = grammar::make_vocabulary(*tokenizer)};
+  report.build_ms = std::chrono::duration<double, std::milli>(thread_time() - start).count();
+  report.vocabulary = settings.vocabulary->size();
+  report.model = options.model.name;
+  set_origin(report);
+  report.command = fmt::format("inferno bench {} --constrain {}", report.model, options.constrain);
+  measure_constraints(report, settings, lines);
+  fmt::print("{}", options.output == "json" ? as_json(report).dump(2) + "\n" : as_markdown(report));
+}
+
+// Of --from: nothing is measured.
+void draw_stored(const BenchOptions& options) {
+  constexpr std::uint64_t max_bytes = std::uint64_t{64} << 20;
+  const std::string text = read_file(options.stored, max_bytes, Pipes::accept);
+  write_file(output_path(options.plot), plot_of_stored(text, options.stored));
+}
+
+void run_or_load(BenchOptions& options) {
+  if (!options.stored.empty()) return draw_stored(options);
+  if (!options.load.url.empty()) return run_load(options);
+  // A shape needs a model only for its tokenizer: a default model need not be on this machine.
+  const bool needs_model = options.shape.empty() || !options.schema.empty();
+  if (needs_model && !options.model_name.empty()) {
+    options.model = Catalogue(catalogue_settings(Environment::of_process())).resolve(options.model_name);
+    options.model.path = folder_of_weights(options.model.path);
+  }
+  if (!options.weights.empty() && options.shape.empty()) {
+    fail(ErrorKind::invalid_request, "--weights needs --shape: a model's files already have a format");
+  }
+  if (options.model.path.empty() && options.shape.empty()) {
+    options.model = Catalogue(catalogue_settings(Environment::of_process())).builtin();
+    say(fmt::format("model: {} (choose another with MODEL or --shape)\n", options.model.name));
+  }
+  if (!options.constrain.empty()) return run_constrain(options);
+  if (!options.schema.empty() && options.model.path.empty())
+    fail(ErrorKind::invalid_request, "--schema with --shape needs a tokenizer: -m FILE/tokenizer.json");
+  run(options);
+}
+
+std::string plot_problem(const std::string& file) {
+  if (fs::path(file).extension() == ".svg") return "";
+  return fmt::format("expected the name of an .svg file, because plots are SVG, found {}", quote(file));
+}
+
+void add_model_option(Command command, BenchOptions& options, Option model) {
+  command
+      .option("-m,--model", options.model_name,
+              "the same as MODEL; with --constrain and --schema also a tokenizer.json")
+      .excludes(model);
+}
+
+// `measured` are the options that say what to measure.
+void add_plot_options(Command command, BenchOptions& options, const std::vector<Option>& measured) {
+  const Option plot = command
+                          .option("--plot", options.plot,
+                                  "also plot throughput by batch size and decoding by depth to this SVG file")
+                          .check(plot_problem);
+  const Option stored =
+      command
+          .option("--from", options.stored,
+                  "with --plot: measure nothing and draw the results in this JSON file, which -o json wrote")
+          .needs(plot);
+  for (const Option& other : measured) stored.excludes(other);
+}
+
 }  // namespace
 
 void bench(CommandLine app) {
@@ -214,6 +404,7 @@ void bench(CommandLine app) {
   const auto options = std::make_shared<BenchOptions>();
   options->sampling.temperature = 0.0f;
   const Option model = add_model_argument(command, options->model);
+  add_model_option(command, *options, model);
   std::vector<std::string_view> names;
   for (const Shape& shape : shapes()) names.push_back(shape.name);
   const Option shape =
@@ -223,13 +414,18 @@ void bench(CommandLine app) {
           .excludes(model);
   command.option("--weights", options->weights,
                  "with --shape: a weight format, or DENSE+EXPERTS (bf16+mxfp4)");
-  const auto list = [&](const char* name, std::vector<int>& values, int min, const char* help) {
-    command.option(name, values, help).separated_by(',').range(min, 1 << 20).shows_default();
-  };
-  list("-p,--prompt", options->prompts, 0, "prompt lengths to time; 0 for none");
-  list("-n,--generate", options->generate, 0, "numbers of tokens to generate; 0 for none");
-  list("-d,--depth", options->depths, 0, "tokens already in the cache before generating");
-  list("-b,--batch", options->batches, 1, "concurrent sequences");
+  const Option url = command
+                         .option("--serve,--base-url", options->load.url,
+                                 "instead measure a running server with OpenAI's API, http://HOST:PORT")
+                         .excludes(model)
+                         .excludes(shape);
+  const Option constrain =
+      command
+          .option("--constrain", options->constrain,
+                  "instead measure compiling and masks: a file with a constraint and texts on each line")
+          .excludes(shape)
+          .excludes(url);
+  add_test_options(command, *options);
   command
       .option("--router-skew", options->router_skew,
               "with --shape: standard deviation of router biases; at 2 a few experts take most tokens")
@@ -238,29 +434,25 @@ void bench(CommandLine app) {
   add_sampling_options(command, options->sampling);
   command.flag("--profile", options->profile,
                "generate one more token after each test, for `ncu --profile-from-start off`");
-  command.flag("--engine", options->engine,
-               "measure generation through the engine too, one stream for each sequence of the batch");
+  const Option engine =
+      command.flag("--engine", options->engine,
+                   "measure generation through the engine too, one stream for each sequence of the batch");
+  command
+      .option("--schema", options->schema,
+              "with --engine: the same again with answers that follow the JSON schema in this file")
+      .needs(engine);
   command.option("-r,--repeat", options->repeat, "timed runs of each test").range(1, 1000).shows_default();
   command.option("-o,--output", options->output, "md, json or csv")
       .one_of({"md", "json", "csv"})
       .shows_default();
-  command.option("--plot", options->plot,
-                 "also plot throughput by batch size and decoding by depth to this SVG file");
+  add_plot_options(command, *options, {model, shape, url, constrain});
   command.flag(
       "--verbose", options->verbose,
       "print on stderr how fast the model was read, which tensors were converted and which kernels run");
   command.flag("--json", [options] { options->output = "json"; }, "the same as -o json");
   add_device_options(command, options->device);
-  command.run([options] {
-    if (!options->weights.empty() && options->shape.empty()) {
-      fail(ErrorKind::invalid_request, "--weights needs --shape: a model's files already have a format");
-    }
-    if (options->model.path.empty() && options->shape.empty()) {
-      options->model = Catalogue(catalogue_settings(Environment::of_process())).builtin();
-      fmt::print(stderr, "model: {} (choose another with MODEL or --shape)\n", options->model.name);
-    }
-    run(*options);
-  });
+  add_load_options(command, options->load, url);
+  command.run([options] { run_or_load(*options); });
 }
 
 }  // namespace inferno::command

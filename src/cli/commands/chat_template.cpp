@@ -13,6 +13,7 @@
 #include "checkpoint/open_checkpoint.h"
 #include "cli/commands/shared/arguments.h"
 #include "cli/commands/shared/command_line.h"
+#include "cli/terminal/streams.h"
 #include "service/model_files.h"
 
 namespace inferno::command {
@@ -52,9 +53,14 @@ std::chrono::local_seconds parse_now(const std::string& given) {
 
 // The variables of apply_chat_template: those it always passes are set even if the file does not have them.
 Json read_conversation(const std::string& path) {
-  Json conversation = parse_json(read_file(path, max_conversation, Pipes::accept), path);
+  const bool is_stdin = path == "-";
+  Json conversation = parse_json(
+      is_stdin ? read_standard_input(max_conversation) : read_file(path, max_conversation, Pipes::accept),
+      is_stdin ? "standard input" : path);
+  if (conversation.is_array()) conversation = {{"messages", std::move(conversation)}};
   if (!conversation.is_object() || !conversation.contains("messages")) {
-    fail(ErrorKind::invalid_request, fmt::format("{}: expected an object with \"messages\"", path));
+    fail(ErrorKind::invalid_request,
+         fmt::format("{}: expected an array of messages, or an object with \"messages\"", path));
   }
   if (!conversation.at("messages").is_array()) {
     fail(ErrorKind::invalid_request, fmt::format("{}: messages: expected an array, found {}", path,
@@ -133,7 +139,8 @@ void chat_template(CommandLine app) {
   const auto options = std::make_shared<TemplateOptions>();
   add_model_argument(command, options->model, "a .jinja file").required();
   command
-      .option("--messages", options->messages, "a file with a JSON object: \"messages\" and other variables")
+      .option("--messages", options->messages,
+              "a file with a JSON object, \"messages\" and other variables, or the array alone; - for stdin")
       .required();
   command.option("--now", options->now, "local time the template sees, such as 2025-08-05T14:30:00");
   command.option("--bos", options->bos, "the bos_token the template sees");

@@ -15,6 +15,7 @@
 #include "chat/json.h"
 #include "cli/commands/shared/arguments.h"
 #include "cli/commands/shared/command_line.h"
+#include "cli/terminal/streams.h"
 #include "model/export/gguf_export.h"
 #include "service/gguf_keys.h"
 #include "service/model_files.h"
@@ -107,17 +108,15 @@ class ProgressLine {
     const auto percent = static_cast<int>(100.0 * static_cast<double>(done_) / static_cast<double>(all_));
     done_ += file_.tensors[index].bytes();
     if (terminal_) {
-      fmt::print(stderr, "\r\033[K{:>3} %  {} of {}  {}", percent, index + 1, file_.tensors.size(),
-                 file_.tensors[index].name);
+      say(fmt::format("\r\033[K{:>3} %  {} of {}  {}", percent, index + 1, file_.tensors.size(),
+                      file_.tensors[index].name));
       std::fflush(stderr);
     } else if (percent / 10 > shown_) {
       shown_ = percent / 10;
-      fmt::print(stderr, "{} %\n", percent);
+      say(fmt::format("{} %\n", percent));
     }
   }
-  void finish() const {
-    if (terminal_) fmt::print(stderr, "\r\033[K");
-  }
+  void finish() const { say(terminal_ ? "\r\033[K" : "100 %\n"); }
 
  private:
   const OutgoingGguf& file_;
@@ -153,7 +152,7 @@ void print_json(const ConvertOptions& options, const GgufExport& out, double sec
 }
 
 void print_report(const ConvertOptions& options, const GgufExport& out, double seconds) {
-  for (const std::string& note : out.notes) fmt::print(stderr, "note: {}\n", printable(note));
+  for (const std::string& note : out.notes) say(fmt::format("note: {}\n", printable(note)));
   fmt::print("wrote {}: {}, {} tensors, {} keys, {:.1f} s\n", options.output,
              human_size(fs::file_size(options.output)), out.file.tensors.size(), out.file.keys.size(),
              seconds);

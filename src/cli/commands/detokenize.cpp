@@ -14,6 +14,8 @@
 namespace inferno::command {
 namespace {
 
+constexpr std::uint64_t max_input = std::uint64_t{1} << 30;
+
 struct Options {
   ResolvedModel model;
   std::vector<std::string> ids;
@@ -25,7 +27,7 @@ void run(const Options& options) {
   std::vector<TokenId> ids;
   for (const std::string& text : options.ids)
     std::ranges::copy(parse_tokens(text, "ids"), std::back_inserter(ids));
-  if (options.ids.empty()) ids = parse_tokens(read_standard_input(), "standard input");
+  if (options.ids.empty()) ids = parse_tokens(read_standard_input(max_input), "standard input");
   const std::string text =
       tokenizer->decode(ids, options.no_special ? SpecialTokens::skip : SpecialTokens::keep);
   std::fwrite(text.data(), 1, text.size(), stdout);

@@ -2,7 +2,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <unistd.h>
+
 #include <map>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/sizes.h"
@@ -11,6 +16,8 @@
 #include "cli/commands/shared/arguments.h"
 #include "cli/commands/shared/command_line.h"
 #include "cli/commands/shared/describe_spec.h"
+#include "cli/terminal/screen.h"
+#include "cli/terminal/streams.h"
 #include "model/footprint.h"
 #include "model/tensor_plan.h"
 #include "service/model_files.h"
@@ -21,6 +28,7 @@ namespace {
 struct InspectOptions {
   ResolvedModel model;
   bool json = false;
+  bool tensors = false;  // everything, one line each
 };
 
 std::uint64_t sum(const Json& tensors, const char* key) {
@@ -38,19 +46,38 @@ void print_config(const Json& config) {
   }
 }
 
+std::map<std::string, std::uint64_t> bytes_by_format(const Json& tensors) {
+  std::map<std::string, std::uint64_t> bytes;
+  for (const Json& tensor : tensors)
+    bytes[tensor["format"].get<std::string>()] += tensor["bytes"].get<std::uint64_t>();
+  return bytes;
+}
+
 void print_tensors(const Json& tensors) {
   fmt::print("\n{} tensors\n", tensors.size());
-  std::map<std::string, std::uint64_t> bytes;
   for (const Json& tensor : tensors) {
-    const std::string format = tensor["format"];
-    fmt::print("  {:<56} {:>8} {:>10}  [{}]\n", printable(tensor["name"].get<std::string>()), format,
-               human_size(tensor["bytes"].get<std::uint64_t>()),
+    fmt::print("  {:<56} {:>8} {:>10}  [{}]\n", printable(tensor["name"].get<std::string>()),
+               tensor["format"].get<std::string>(), human_size(tensor["bytes"].get<std::uint64_t>()),
                fmt::join(tensor["shape"].get<std::vector<std::int64_t>>(), ", "));
-    bytes[format] += tensor["bytes"].get<std::uint64_t>();
   }
-  for (const auto& [format, total] : bytes) {
+  for (const auto& [format, total] : bytes_by_format(tensors))
     fmt::print("  all {:<8} {:>10}\n", format, human_size(total));
-  }
+}
+
+// "139 tensors: bf16 6.4 MB, mxfp4 5.0 MB"
+void print_formats(const Json& tensors) {
+  std::vector<std::string> formats;
+  for (const auto& [format, total] : bytes_by_format(tensors))
+    formats.push_back(fmt::format("{} {}", format, human_size(total)));
+  fmt::print("{}: {}\n", counted(tensors.size(), "tensor"), fmt::join(formats, ", "));
+}
+
+void print_notes(const std::vector<std::string>& notes, bool prints_all) {
+  constexpr std::size_t most = 2;
+  const std::size_t count = prints_all || notes.size() <= most ? notes.size() : most - 1;
+  for (const std::string& note : std::span(notes).first(count)) fmt::print("note: {}\n", note);
+  if (count < notes.size())
+    fmt::print("note: {} with --tensors\n", counted(notes.size() - count, "more note"));
 }
 
 void print_layers(const Json& spec) {
@@ -65,6 +92,14 @@ void print_layers(const Json& spec) {
     for (const auto& [key, value] : block.items()) {
       if (key != "first" && key != "last") fmt::print("    {:<18} {}\n", key, value.dump());
     }
+  }
+}
+
+// The sizes that people compare; --tensors shows the rest.
+void print_summary(const Json& spec) {
+  fmt::print("\ndecoder\n");
+  for (const auto& [key, value] : spec.items()) {
+    if (value.is_number_integer()) fmt::print("  {:<20} {}\n", key, value.dump());
   }
 }
 
@@ -96,6 +131,7 @@ Json gather(const Checkpoint& checkpoint) {
   const Json tensors = describe_tensors(checkpoint);
   return {{"architecture", checkpoint.architecture()},
           {"container", checkpoint.container() == Container::gguf ? "gguf" : "safetensors"},
+          {"quantization", checkpoint.quantization()},
           {"parameters", sum(tensors, "elements")},
           {"bytes", sum(tensors, "bytes")},
           {"spec", describe_spec(plan.spec)},
@@ -112,19 +148,23 @@ void run(const InspectOptions& options) {
     return;
   }
   const Json tensors = describe_tensors(*checkpoint);
-  fmt::print("{} ({})  {} parameters, {}\n", printable(checkpoint->architecture()),
+  const std::string quantization = checkpoint->quantization();
+  fmt::print("{} ({}{}{})  {} parameters, {}\n", printable(checkpoint->architecture()),
              checkpoint->container() == Container::gguf ? "GGUF" : "safetensors",
-             human_count(sum(tensors, "elements")), human_size(sum(tensors, "bytes")));
-  print_config(describe_config(checkpoint->config()));
-  print_tensors(tensors);
+             quantization.empty() ? "" : ", ", printable(quantization), human_count(sum(tensors, "elements")),
+             human_size(sum(tensors, "bytes")));
+  if (options.tensors) print_config(describe_config(checkpoint->config()));
+  (options.tensors ? print_tensors : print_formats)(tensors);
   // The contents are shown even if the model cannot run, because that is when they are needed.
   std::fflush(stdout);
   const ModelDescription plan = describe_model(*checkpoint);
-  print_layers(describe_spec(plan.spec));
+  (options.tensors ? print_layers : print_summary)(describe_spec(plan.spec));
   const TensorPlan planned = plan_tensors(plan.spec, *plan.architecture, *checkpoint);
   if (planned.problems.empty()) print_memory(memory_of(plan.spec, planned));
-  for (const std::string& note : plan.notes) fmt::print("note: {}\n", note);
+  print_notes(plan.notes, options.tensors);
   std::fflush(stdout);
+  if (!options.tensors && terminal::is_terminal(STDOUT_FILENO))
+    say("--tensors shows every tensor, hyperparameter and layer\n");
   require_complete(planned, *checkpoint);
 }
 
@@ -132,10 +172,11 @@ void run(const InspectOptions& options) {
 
 void inspect(CommandLine app) {
   const Command command =
-      app.command("inspect", "Show the architecture and tensors of a model and the memory it needs");
+      app.command("inspect", "Show the architecture and size of a model and the memory it needs", {"show"});
   const auto options = std::make_shared<InspectOptions>();
-  add_model_argument(command, options->model).required();
-  command.flag("--json", options->json, "print JSON");
+  add_model_argument(command, options->model, std::string(weights_file)).required();
+  command.flag("--tensors", options->tensors, "also every hyperparameter, tensor and layer");
+  command.flag("--json", options->json, "print everything as JSON");
   command.run([options] { run(*options); });
 }
 

@@ -1,6 +1,7 @@
 // `inferno list`: every model on this machine, whichever program stored it.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <ctime>
 
@@ -9,6 +10,8 @@
 #include "chat/json.h"
 #include "cli/commands/shared/command_line.h"
 #include "cli/environment.h"
+#include "cli/terminal/screen.h"
+#include "cli/terminal/streams.h"
 #include "cli/terminal/text_table.h"
 
 namespace inferno::command {
@@ -48,19 +51,28 @@ void print_table(const Inventory& inventory, const Environment& environment) {
     rows.push_back({model.name, std::string(hub::name_of(model.format)), human_size(model.bytes),
                     day_of(model.last_use), model.place, state_of(model)});
   }
-  fmt::print(
-      "{}",
-      text_table({{"NAME"}, {"FORMAT"}, {"SIZE", Align::right}, {"LAST USE"}, {"PLACE"}, {"STATE"}}, rows));
+  fmt::print("{}",
+             text_table({{"NAME"}, {"FORMAT"}, {"SIZE", Align::right}, {"LAST USE"}, {"PLACE"}, {"STATE"}},
+                        rows, terminal::line_columns(STDOUT_FILENO)));
   std::uint64_t bytes = 0;
   for (const hub::CachedRepository& repository : inventory.repositories) bytes += repository.bytes;
   if (const auto cache = environment.hub_cache(); cache && bytes > 0) {
-    fmt::print(stderr, "the hub cache {} uses {}\n", printable(cache->path.string()), human_size(bytes));
+    say(fmt::format("the hub cache {} uses {}\n", printable(cache->path.string()), human_size(bytes)));
   }
 }
 
-void run(bool json) {
+enum class Order { name, size, used };
+
+// The largest and the last used first.
+void sort(std::vector<FoundModel>& models, Order order) {
+  if (order == Order::size) std::ranges::stable_sort(models, std::greater(), &FoundModel::bytes);
+  if (order == Order::used) std::ranges::stable_sort(models, std::greater(), &FoundModel::last_use);
+}
+
+void run(bool json, Order order) {
   const Environment environment = Environment::of_process();
-  const Inventory inventory = take_inventory(catalogue_settings(environment).places);
+  Inventory inventory = take_inventory(catalogue_settings(environment).places);
+  sort(inventory.models, order);
   if (!json) return print_table(inventory, environment);
   Json all = Json::array();
   for (const FoundModel& model : inventory.models) all.push_back(as_json(model));
@@ -70,10 +82,14 @@ void run(bool json) {
 }  // namespace
 
 void list(CommandLine app) {
-  const Command command = app.command("list", "List the models on this machine");
+  const Command command = app.command("list", "List the models on this machine", {"ls"});
   const auto json = std::make_shared<bool>(false);
   command.flag("--json", *json, "print JSON");
-  command.run([json] { run(*json); });
+  const auto order = std::make_shared<Order>(Order::name);
+  command.choice<Order>("--sort", *order,
+                        {{"name", Order::name}, {"size", Order::size}, {"used", Order::used}},
+                        "the order of models; name if not given");
+  command.run([json, order] { run(*json, *order); });
 }
 
 }  // namespace inferno::command

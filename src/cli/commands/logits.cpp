@@ -5,9 +5,12 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/sizes.h"
 #include "checkpoint/safetensors/writer.h"
 #include "cli/commands/shared/arguments.h"
 #include "cli/commands/shared/command_line.h"
+#include "cli/terminal/streams.h"
+#include "model/export/weight_types.h"
 #include "model/load.h"
 #include "model/runner.h"
 #include "service/model_files.h"
@@ -61,17 +64,18 @@ std::vector<std::vector<TokenId>> read_lines(const LogitsOptions& options) {
   return out;
 }
 
-LoadedModel load(const LogitsOptions& options, Backend& backend, const DecoderLimits& limits) {
+LoadedModel load(const LogitsOptions& options, Backend& backend, DecoderLimits limits) {
+  limits.cache = options.device.cache;
   const auto checkpoint = ModelFiles(options.model.path).checkpoint();
-  LoadedModel model = load_model(*checkpoint, backend, limits);
-  for (const std::string& note : model.report.notes) fmt::print(stderr, "note: {}\n", note);
+  LoadedModel model = load_model(*checkpoint, backend, limits, parse_quantize(options.device.quantize));
+  for (const std::string& note : model.report.notes) say(fmt::format("note: {}\n", note));
   return model;
 }
 
 void write(const LogitsOptions& options, const std::vector<float>& logits, int vocab) {
   const auto rows = static_cast<std::int64_t>(logits.size()) / vocab;
   write_safetensors(options.output, {.name = "logits", .rows = rows, .cols = vocab, .values = logits});
-  fmt::print(stderr, "wrote logits [{}, {}] to {}\n", rows, vocab, options.output);
+  say(fmt::format("wrote logits [{}, {}] to {}\n", rows, vocab, options.output));
 }
 
 // Each line is a sequence; the last tokens of all are computed in one step.
@@ -92,7 +96,8 @@ std::vector<std::pair<int, int>> stops(const LogitsOptions& options, int count) 
   if (options.at.empty()) {
     const int rows = options.last == 0 ? count : options.last;
     if (rows > count) {
-      fail(ErrorKind::invalid_request, fmt::format("--last {}: only {} tokens were given", rows, count));
+      fail(ErrorKind::invalid_request, fmt::format("--last {}: only {} given", rows,
+                                                   counted(static_cast<std::uint64_t>(count), "token")));
     }
     return {{count - rows, count}};
   }

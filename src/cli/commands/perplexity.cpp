@@ -11,6 +11,8 @@
 #include "chat/json.h"
 #include "cli/commands/shared/arguments.h"
 #include "cli/commands/shared/command_line.h"
+#include "cli/terminal/streams.h"
+#include "model/export/weight_types.h"
 #include "model/load.h"
 #include "model/runner.h"
 #include "service/model_files.h"
@@ -92,8 +94,10 @@ void run(const PerplexityOptions& options) {
   LoadedModel model = load_model(*checkpoint, *backend,
                                  {.max_tokens = std::min(options.window, 512),
                                   .max_logit_rows = std::min(options.window, max_logit_rows),
-                                  .context = options.window});
-  for (const std::string& note : model.report.notes) fmt::print(stderr, "note: {}\n", note);
+                                  .context = options.window,
+                                  .cache = options.device.cache},
+                                 parse_quantize(options.device.quantize));
+  for (const std::string& note : model.report.notes) say(fmt::format("note: {}\n", note));
   Runner runner(*model.decoder, *backend, options.window);
   const auto start = std::chrono::steady_clock::now();
   const Score result = score(runner, tokens, options.window, model.decoder->spec().vocab);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "backend/cpu/host.h"
 #include "base/sizes.h"
 #include "base/utf8.h"
 #include "catalogue/remote_headers.h"
@@ -13,11 +12,13 @@
 #include "checkpoint/open_checkpoint.h"
 #include "cli/commands/shared/arguments.h"
 #include "cli/commands/shared/command_line.h"
+#include "cli/doctor/expected_speed.h"
+#include "cli/download/display.h"
 #include "cli/download/interruptible.h"
 #include "cli/environment.h"
-#include "engine/engine_options.h"
+#include "model/export/weight_types.h"
 #include "model/footprint.h"
-#include "model/load.h"
+#include "service/plan_model.h"
 
 namespace inferno::command {
 namespace {
@@ -50,7 +51,9 @@ PlanSource find_source(const std::string& name, const Environment& environment) 
   {
     const SignalWatcher signals(stop_signals);
     const std::filesystem::path temporary = environment.temporary_folder();
-    run_interruptibly([&] { remote = fetch_headers(client, *match.download, temporary); }, [] {}, [] {});
+    WaitNotice waits;
+    run_interruptibly([&] { remote = fetch_headers(client, *match.download, temporary); },
+                      [&] { waits.show(client.gate()->pause()); }, [] {});
   }
   std::filesystem::path path = remote.path;
   hub::ModelName full = *match.download;
@@ -58,20 +61,6 @@ PlanSource find_source(const std::string& name, const Environment& environment) 
     full.quant = remote.selection.quant;
   }
   return {full.text(), std::move(path), std::move(remote)};
-}
-
-// The share of the measured bandwidth that decoding reaches; see docs/benchmarks.md.
-double usual_share(const DeviceInfo& device) {
-  return device.kernels.starts_with("sm_") ? 0.6 : 0.9;
-}
-
-double bandwidth_of(Backend& backend) {
-  constexpr std::size_t gibibyte = std::size_t{1} << 30;
-  const double of_device = backend.read_bandwidth();
-  if (of_device > 0.0) return of_device;
-  // With little memory, a figure that the CPU's caches may improve is better than none.
-  const DeviceInfo device = backend.info();
-  return cpu::read_bandwidth(device.threads, device.free_bytes > 4 * gibibyte ? gibibyte : gibibyte / 8);
 }
 
 int usable_context(const Footprint& plan) {
@@ -116,15 +105,14 @@ std::string advice(const PlanSource& source, const Footprint& plan) {
 }
 
 Json as_json(const PlanSource& source, const Footprint& plan, const DeviceInfo& device, double bandwidth) {
-  const auto speed = [&](int depth) {
-    return usual_share(device) * bandwidth /
-           static_cast<double>(std::max<std::uint64_t>(plan.read_per_token(depth), 1));
-  };
+  const auto speed = [&](int depth) { return expected_speed(device, bandwidth, plan.read_per_token(depth)); };
   Json json = {{"model", source.name},
                {"remote", source.remote.has_value()},
                {"parameters", plan.weights.parameters},
                {"weights", plan.weights.bytes},
                {"cache", plan.cache},
+               {"cache_type", name_of(plan.cache_types)},
+               {"cache_bytes_per_token", plan.cache_token_bytes()},
                {"workspace", plan.workspace},
                {"total", plan.total()},
                {"context", plan.context},
@@ -160,8 +148,9 @@ void print_page(const PlanSource& source, const Footprint& plan, const Json& fac
   line("weights", human_size(plan.weights.bytes),
        fmt::format("{} parameters", human_count(plan.weights.parameters)));
   line("cache", human_size(plan.cache),
-       fmt::format("context of {} tokens, {}", plan.context,
-                   counted(static_cast<std::uint64_t>(plan.sequences), "sequence")));
+       fmt::format("context of {} tokens, {}; {}, {} bytes a token", plan.context,
+                   counted(static_cast<std::uint64_t>(plan.sequences), "sequence"), name_of(plan.cache_types),
+                   plan.cache_token_bytes()));
   line("workspace", human_size(plan.workspace), "");
   line("total", human_size(plan.total()),
        fmt::format("{} has {} free", printable(facts["device"].get<std::string>()),
@@ -187,23 +176,41 @@ void print_page(const PlanSource& source, const Footprint& plan, const Json& fac
   fmt::print("next:\n{}\n", printable(advice(source, plan)));
 }
 
-void run(const PlanOptions& options) {
-  const PlanSource source = find_source(options.model, Environment::of_process());
+// Errors about headers that were fetched name the model, not the temporary folder that holds them.
+[[noreturn]] void rethrow_without(const std::string& folder, const std::string& name, const Error& error) {
+  const auto renamed = [&](std::string text) {
+    for (std::size_t at = text.find(folder); at != std::string::npos;
+         at = text.find(folder, at + name.size()))
+      text.replace(at, folder.size(), name);
+    return text;
+  };
+  throw Error(error.kind(), renamed(error.what()),
+              {.why = renamed(error.advice().why), .next = renamed(error.advice().next)});
+}
+
+void print_plan(const PlanOptions& options, const PlanSource& source) {
   const auto checkpoint = open_checkpoint(source.path);
-  const ModelDescription model = describe_model(*checkpoint);
   const auto backend = make_backend(options.device);
-  const Footprint plan =
-      model_footprint(model.spec, plan_weights(model.spec, *model.architecture, *checkpoint, *backend),
-                      device_memory(*backend),
-                      {.max_tokens = EngineOptions().max_step_tokens,
-                       .max_logit_rows = options.batch,
-                       .context = options.context},
-                      {.sequences = options.batch, .block_size = EngineOptions().block_size});
+  const Footprint plan = plan_model(*checkpoint, *backend,
+                                    {.context = options.context,
+                                     .sequences = options.batch,
+                                     .quantize = parse_quantize(options.device.quantize),
+                                     .cache = options.device.cache});
   const Json facts = as_json(source, plan, backend->info(), bandwidth_of(*backend));
   if (options.json) {
     fmt::print("{}\n", facts.dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
     print_page(source, plan, facts);
+  }
+}
+
+void run(const PlanOptions& options) {
+  const PlanSource source = find_source(options.model, Environment::of_process());
+  try {
+    print_plan(options, source);
+  } catch (const Error& error) {
+    if (!source.remote) throw;
+    rethrow_without(source.path.string(), source.name, error);
   }
 }
 

@@ -15,27 +15,25 @@ namespace inferno::command {
 namespace {
 
 struct RmOptions {
-  std::string model;
+  std::vector<std::string> models;
   bool yes = false;
 };
 
-void run(const RmOptions& options) {
-  const Catalogue catalogue(catalogue_settings(Environment::of_process()));
-  const CachedMatch match = catalogue.cached(catalogue.look_up(options.model));
+void remove(const Catalogue& catalogue, const std::string& model, bool yes) {
+  const CachedMatch match = catalogue.cached(model);
   const hub::RemovalPlan plan = hub::plan_removal(match.repository, match.wanted);
   std::string what = fmt::format("{}", fmt::join(plan.models, ", "));
   if (plan.kept_bytes > 0)
     what += fmt::format(" ({} shared with other models are kept)", human_size(plan.kept_bytes));
-  if (!options.yes) {
+  if (!yes) {
     const auto answer = ask_yes(fmt::format("remove {}, freeing {}?", what, human_size(plan.bytes)));
     if (!answer) {
-      fail(ErrorKind::invalid_request,
-           fmt::format("removing {} would free {}: not confirmed", what, human_size(plan.bytes)),
-           {.why = "standard input is not a terminal",
-            .next = fmt::format("inferno rm {} --yes", options.model)});
+      fail(ErrorKind::invalid_request, "not removed: confirmation needed and stdin is not a terminal",
+           {.why = fmt::format("removing {} would free {}", what, human_size(plan.bytes)),
+            .next = fmt::format("inferno rm {} --yes", model)});
     }
     if (!*answer) {
-      fmt::print(stderr, "nothing was removed\n");
+      say("not removed\n");
       throw Exit{1};
     }
   }
@@ -43,13 +41,23 @@ void run(const RmOptions& options) {
   fmt::print("removed {}, freed {}\n", printable(what), human_size(plan.bytes));
 }
 
+void run(const RmOptions& options) {
+  Catalogue catalogue(catalogue_settings(Environment::of_process()));
+  // A mistake in one name is found before anything is removed.
+  for (const std::string& model : options.models) catalogue.cached(model);
+  for (const std::string& model : options.models) {
+    remove(catalogue, model, options.yes);
+    catalogue.refresh();
+  }
+}
+
 }  // namespace
 
 void rm(CommandLine app) {
-  const Command command = app.command("rm", "Remove a model from the hub cache");
+  const Command command = app.command("rm", "Remove models from the hub cache");
   const auto options = std::make_shared<RmOptions>();
   command
-      .option("MODEL", options->model,
+      .option("MODEL", options->models,
               "org/name for the whole model, org/name@REVISION for one snapshot, org/name:QUANT for one "
               "GGUF model")
       .required();

@@ -1,14 +1,19 @@
 // `inferno search`: models on the hub, and whether they fit this machine, in one request.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <map>
 #include <memory>
 
 #include "cli/commands/shared/command_line.h"
+#include "cli/download/display.h"
 #include "cli/download/interruptible.h"
 #include "cli/download/search_results.h"
 #include "cli/environment.h"
+#include "cli/terminal/markdown/word_wrap.h"
+#include "cli/terminal/screen.h"
+#include "cli/terminal/streams.h"
 #include "service/device.h"
 
 namespace inferno::command {
@@ -36,7 +41,9 @@ void run(const SearchOptions& options) {
   std::vector<hub::FoundOnHub> all;
   {
     const SignalWatcher watcher(stop_signals);
-    run_interruptibly([&] { all = client.search(query); }, [] {}, [] {});
+    WaitNotice waits;
+    run_interruptibly([&] { all = client.search(query); }, [&] { waits.show(client.gate()->pause()); },
+                      [] {});
   }
   std::vector<SearchResult> results;
   for (const hub::FoundOnHub& found : all) {
@@ -48,10 +55,13 @@ void run(const SearchOptions& options) {
   if (options.json) {
     fmt::print("{}", search_json(results));
   } else if (results.empty()) {
-    fmt::print(stderr, "{}\n", options.fits ? "no matching model fits this machine" : "no models found");
+    say(fmt::format("{}\n", options.fits ? "no matching model fits this machine" : "no models found"));
   } else {
-    fmt::print("{}", search_table(results, memory));
-    fmt::print(stderr, "inferno plan MODEL shows what a model needs; inferno download MODEL fetches it\n");
+    const int columns = terminal::line_columns(STDOUT_FILENO);
+    fmt::print("{}", search_table(results, memory, columns));
+    const std::string next =
+        "inferno plan MODEL shows what a model needs; inferno download MODEL fetches it\n";
+    say(terminal::wrapped(next, columns));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <system_error>
 
@@ -14,6 +15,7 @@
 #include "cli/environment.h"
 #include "cli/terminal/report_error.h"
 #include "cli/terminal/screen.h"
+#include "cli/terminal/streams.h"
 #include "hub/cache/ollama_store.h"
 #include "hub/cache/verification.h"
 
@@ -27,7 +29,7 @@ class Meter {
  public:
   Meter(const std::string& name, std::uint64_t total) : name_(printable(name)), total_(total) {}
   ~Meter() {
-    if (is_drawn_) fmt::print(stderr, "\r\033[K");
+    if (is_drawn_) say("\r\033[K");
   }
   Meter(const Meter&) = delete;
   Meter& operator=(const Meter&) = delete;
@@ -37,7 +39,7 @@ class Meter {
     if (!is_shown_ || Clock::now() - last_ < std::chrono::milliseconds(100)) return;
     last_ = Clock::now();
     is_drawn_ = true;
-    fmt::print(stderr, "\r{}: {} of {}\033[K", name_, human_size(done_), human_size(std::max(done_, total_)));
+    say(fmt::format("\r{}: {} of {}\033[K", name_, human_size(done_), human_size(std::max(done_, total_))));
   }
 
  private:
@@ -78,7 +80,12 @@ void report(const hub::RepositoryLayout& layout, const hub::CachedModel& model,
   }
 }
 
-void verify_cached(const hub::RepositoryLayout& layout, const hub::CachedModel& model, Tally& tally) {
+void add_repair(Tally& tally, const std::string& repair) {
+  if (std::ranges::find(tally.repairs, repair) == tally.repairs.end()) tally.repairs.push_back(repair);
+}
+
+void verify_cached(const Catalogue& catalogue, const hub::RepositoryLayout& layout,
+                   const hub::CachedModel& model, Tally& tally) {
   const SignalWatcher interrupt;
   std::optional<std::vector<hub::VerifiedFile>> files;
   {
@@ -104,7 +111,7 @@ void verify_cached(const hub::RepositoryLayout& layout, const hub::CachedModel& 
   tally.corrupt += corrupt;
   tally.partial += static_cast<int>(missing > 0);
   tally.verified += static_cast<int>(corrupt + missing == 0);
-  if (corrupt + missing > 0) tally.repairs.push_back("inferno download " + model.name.text());
+  if (corrupt + missing > 0) add_repair(tally, catalogue.download_advice(model.name.text()));
 }
 
 void verify_ollama(const FoundModel& model, Tally& tally) {
@@ -124,13 +131,14 @@ void verify_ollama(const FoundModel& model, Tally& tally) {
   const bool is_verified = file->verdict == hub::FileVerdict::valid;
   fmt::print("{:<8} {} (Ollama)  {}\n", is_verified ? "verified" : "CORRUPT", printable(model.name),
              human_size(model.bytes));
-  if (!is_verified) tally.repairs.push_back("ollama pull " + model.name);
+  if (!is_verified) add_repair(tally, "ollama pull " + model.name);
   ++(is_verified ? tally.verified : tally.corrupt);
 }
 
 void verify_all(const Catalogue& catalogue, Tally& tally) {
   for (const hub::CachedRepository& repository : catalogue.inventory().repositories) {
-    for (const hub::CachedModel& model : repository.models) verify_cached(repository.layout, model, tally);
+    for (const hub::CachedModel& model : repository.models)
+      verify_cached(catalogue, repository.layout, model, tally);
   }
   for (const FoundModel& model : catalogue.inventory().models) {
     if (model.place == "Ollama") verify_ollama(model, tally);
@@ -138,15 +146,15 @@ void verify_all(const Catalogue& catalogue, Tally& tally) {
 }
 
 void verify_one(const std::string& name, const Catalogue& catalogue, Tally& tally) {
-  const ModelMatch found = catalogue.look_up(name);
-  if (found.here != nullptr && found.here->place == "Ollama") return verify_ollama(*found.here, tally);
-  const CachedMatch match = catalogue.cached(found);
+  const FoundModel* found = catalogue.look_up_stored(name).here;
+  if (found != nullptr && found->place == "Ollama") return verify_ollama(*found, tally);
+  const CachedMatch match = catalogue.cached(name);
   const hub::CachedModel* cached = hub::find_cached(match.repository.models, match.wanted);
   if (cached == nullptr) {
     fail(ErrorKind::not_found, fmt::format("{}: not on this machine", match.wanted.text()),
-         {.why = {}, .next = "inferno download " + match.wanted.text()});
+         {.why = {}, .next = catalogue.download_advice(match.wanted.text())});
   }
-  verify_cached(match.repository.layout, *cached, tally);
+  verify_cached(catalogue, match.repository.layout, *cached, tally);
 }
 
 void run(const std::string& model) {

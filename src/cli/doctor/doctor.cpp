@@ -19,6 +19,7 @@
 #include "cli/version.h"
 #include "model/footprint.h"
 #include "model/listed_model.h"
+#include "text/regex_jit.h"
 
 namespace inferno::doctor {
 namespace {
@@ -196,13 +197,15 @@ Finding examine_program() {
   const bool known = uname(&system) == 0;
   const std::string kernel = known ? fmt::format("{} {}", system.sysname, system.release) : "unknown";
   return {.check = "inferno",
-          .summary = fmt::format("{}, {} build by {}, glibc {}, {}", version, build_type, compiler,
-                                 gnu_get_libc_version(), kernel),
+          .summary = fmt::format(
+              "{}, {} build by {}, glibc {}, {}{}", version, build_type, compiler, gnu_get_libc_version(),
+              kernel, has_regex_jit() ? "" : "; tokenizers without JIT compiler: slower, same result"),
           .facts = dumped({{"version", version},
                            {"build_type", build_type},
                            {"compiler", compiler},
                            {"cuda_toolkit", cuda_toolkit},
                            {"glibc", gnu_get_libc_version()},
+                           {"regex_jit", has_regex_jit()},
                            {"kernel", kernel},
                            {"machine", known ? system.machine : "unknown"}})};
 }
@@ -245,8 +248,9 @@ Finding examine_memory(const Sources& sources) {
   }
   if (parameters > 0) {
     finding.summary +=
-        fmt::format("; room for about {:.1f} B parameters in q4_k and a context of {}",
-                    static_cast<double>(parameters) / static_cast<double>(billion), usual_context);
+        fmt::format("; room for about {:.1f} B parameters in q4_k and a context of {} in a KV cache of {}",
+                    static_cast<double>(parameters) / static_cast<double>(billion), usual_context,
+                    name_of(CacheTypes{device.cache, device.cache}));
   }
   if (parameters < billion) {
     finding.verdict = runs_builtin(device) ? Verdict::warn : Verdict::fail;

@@ -193,9 +193,16 @@ class StandardKernels {
   Weight weight(WeightFormat format, int count, Size size) const {
     return backend_.weight_without_memory({format, count, size.rows, size.cols});
   }
+  // Whether models with such weights can be loaded.
+  bool is_supported(WeightFormat format) const {
+    const AttentionSpec attention = {.heads = 32, .kv_heads = 8, .head_dim = 128};
+    const BlockSpec block = {.attention = attention, .mlp = DenseMlp{.hidden = hidden, .activation = silu}};
+    return !backend_.refuses(block, format);
+  }
   std::string products(Size size, const std::function<Operation(const Linear&)>& operation) const {
     Lines lines;
     for (const WeightFormat format : all_formats) {
+      if (!is_supported(format)) continue;
       const Weight part = weight(format, 1, size);
       const Linear weights = {.parts = {&part}, .bias = {}};
       lines.add(std::string(name_of(format)), {},
@@ -216,6 +223,7 @@ StandardKernels::Section StandardKernels::experts() const {
   const Norm norm;
   Lines lines;
   for (const WeightFormat format : all_formats) {
+    if (!is_supported(format)) continue;
     const Weight router = weight(WeightFormat::f32, 1, {spec.experts, moe_width});
     const Weight up = weight(format, spec.experts, {2 * spec.hidden, moe_width});
     const Weight down = weight(format, spec.experts, {moe_width, spec.hidden});

@@ -10,20 +10,24 @@
 #include "base/sizes.h"
 #include "base/utf8.h"
 #include "cli/terminal/screen.h"
+#include "cli/terminal/streams.h"
+#include "cli/terminal/text_table.h"
+#include "text/characters.h"
 
 namespace inferno {
 namespace {
 
 constexpr std::chrono::seconds rate_window{5};
-constexpr int bar_cells = 20;
-constexpr int max_name = 44;
+constexpr int max_bar = 20, min_bar = 8;
+constexpr int max_name = 44, min_name = 12;
+constexpr std::chrono::milliseconds shortest_notice{500};
 
-std::string bar(std::uint64_t have, std::uint64_t size) {
-  const int full = size == 0
-                       ? bar_cells
-                       : static_cast<int>(static_cast<double>(have) / static_cast<double>(size) * bar_cells);
+std::string bar(std::uint64_t have, std::uint64_t size, int cells, bool unicode) {
+  const int full =
+      size == 0 ? cells : static_cast<int>(static_cast<double>(have) / static_cast<double>(size) * cells);
   std::string text;
-  for (int cell = 0; cell < bar_cells; ++cell) text += cell < full ? "█" : "░";
+  for (int cell = 0; cell < cells; ++cell)
+    text += cell < full ? (unicode ? "█" : "#") : (unicode ? "░" : "-");
   return text;
 }
 
@@ -37,13 +41,10 @@ std::string time_left(std::uint64_t missing, double rate) {
   return short_duration(static_cast<double>(missing) / rate);
 }
 
-// Keeps the end of a long path, which says more than its start. Counts bytes, which is enough here.
-std::string shortened(const std::string& path) {
-  const std::string text = printable(path);
-  if (text.size() <= max_name) return text;
-  std::size_t begin = text.size() - max_name + 3;
-  while (begin < text.size() && utf8::is_continuation(text[begin])) ++begin;
-  return "..." + text.substr(begin);
+std::string padded(std::string text, int width) {
+  const int missing = width - columns(text);
+  if (missing > 0) text.append(static_cast<std::size_t>(missing), ' ');
+  return text;
 }
 
 std::string_view note_of(hub::FileState state) {
@@ -57,22 +58,54 @@ std::string_view note_of(hub::FileState state) {
   return "";
 }
 
-// Cuts a line before `columns` characters: a line that wraps could not be redrawn.
-std::string cut(const std::string& line, int columns) {
-  int count = 0;
-  for (std::size_t at = 0; at < line.size(); ++at) {
-    if (utf8::is_continuation(line[at])) continue;
-    if (++count >= columns) return line.substr(0, at);
+// The figures of a file, from all of them to the percentage alone.
+std::vector<std::string> figures_of(const hub::FileProgress& file, double rate) {
+  const std::string share = fmt::format("{:>3} %", percent(file.have, file.size));
+  const std::string sized = fmt::format("{}  {:>8}", share, human_size(file.size));
+  if (const std::string_view note = note_of(file.state); !note.empty())
+    return {fmt::format("{}  {}", sized, note), sized, share};
+  if (rate < 1) return {sized, share};
+  const std::string left = time_left(file.size - std::min(file.have, file.size), rate);
+  const std::string speed = fmt::format("{}/s", human_size(static_cast<std::uint64_t>(rate)));
+  return {fmt::format("{}  {:>10}  {}", sized, speed, left), fmt::format("{}  {}", sized, left), sized,
+          share};
+}
+
+std::string file_line(const hub::FileProgress& file, double rate, const DisplayShape& shape) {
+  const int width = shape.columns - 1;  // a line that fills the screen wraps on some terminals
+  const std::vector<std::string> all = figures_of(file, rate);
+  const int name_width = std::min(max_name, std::max(columns(printable(file.path)), min_name));
+  const int room = width - columns(all.front()) - name_width - 4;
+  if (room >= min_bar) {
+    const int longest = std::min(max_name, width - columns(all.front()) - 4 - std::min(room, max_bar));
+    return fmt::format(" {} {}  {}", padded(shortened(file.path, longest), longest),
+                       bar(file.have, file.size, std::min(room, max_bar), shape.unicode), all.front());
   }
-  return line;
+  for (const std::string& figures : all) {
+    const int left = width - columns(figures) - 3;
+    if (left >= std::min(min_name, name_width) || &figures == &all.back())
+      return fmt::format(" {}  {}", padded(shortened(file.path, left), left), figures);
+  }
+  return "";
+}
+
+std::vector<std::string> total_lines(const hub::DownloadProgress& progress, double rate,
+                                     const DisplayShape& shape) {
+  const int width = shape.columns - 1;
+  const std::string files = fmt::format(" {}/{} files  ", progress.finished, progress.files.size());
+  const std::string total = total_line(progress, rate);
+  const int room = width - columns(files) - columns(total) - 2;
+  if (room >= min_bar)
+    return {files + bar(progress.have, progress.size, std::min(room, max_bar), shape.unicode) + "  " + total};
+  if (room >= -2) return {files + total};
+  if (columns(total) + 1 <= width) return {" " + total};
+  // The share and the bytes, then the rate and the time.
+  const std::size_t cut = total.find("  ", total.find(" of "));
+  if (cut == std::string::npos) return {" " + total};
+  return {" " + total.substr(0, cut), "    " + total.substr(cut)};
 }
 
 }  // namespace
-
-void say(std::string_view text) {
-  (void)std::fwrite(text.data(), 1, text.size(), stderr);
-  (void)std::fflush(stderr);
-}
 
 void Rate::add(Time now, std::uint64_t total) {
   samples_.push_back({now, total});
@@ -101,40 +134,57 @@ std::string total_line(const hub::DownloadProgress& progress, double rate) {
   return line;
 }
 
+std::string pause_text(const hub::Pause& pause) {
+  const double seconds = static_cast<double>(pause.left.count()) / 1e3;
+  return fmt::format("waiting {}, try {} of {}: {}", short_duration(std::max(seconds, 1.0)), pause.next_try,
+                     pause.tries, printable(pause.reason));
+}
+
 std::vector<std::string> download_lines(const hub::DownloadProgress& progress,
-                                        const std::vector<double>& file_rates, double rate, int columns,
-                                        int rows) {
+                                        const std::vector<double>& file_rates, double rate,
+                                        const DisplayShape& shape, const std::optional<hub::Pause>& pause) {
   std::vector<std::string> lines;
-  for (std::size_t at = 0; at < progress.files.size() && static_cast<int>(lines.size()) < rows; ++at) {
+  for (std::size_t at = 0; at < progress.files.size() && static_cast<int>(lines.size()) < shape.files; ++at) {
     const hub::FileProgress& file = progress.files[at];
     const bool is_in_progress = file.state == hub::FileState::fetching ||
                                 file.state == hub::FileState::verifying ||
                                 file.state == hub::FileState::elsewhere;
-    if (!is_in_progress) continue;
-    std::string line =
-        fmt::format(" {:<{}} {} {:>3} %  {:>9}", shortened(file.path), max_name, bar(file.have, file.size),
-                    percent(file.have, file.size), human_size(file.size));
-    const double speed = at < file_rates.size() ? file_rates[at] : 0;
-    if (const std::string_view note = note_of(file.state); !note.empty()) {
-      line += fmt::format("  {}", note);
-    } else if (speed >= 1) {
-      line += fmt::format("  {}/s  {}", human_size(static_cast<std::uint64_t>(speed)),
-                          time_left(file.size - std::min(file.have, file.size), speed));
-    }
-    lines.push_back(cut(line, columns));
+    if (is_in_progress) lines.push_back(file_line(file, at < file_rates.size() ? file_rates[at] : 0, shape));
   }
-  lines.push_back(cut(fmt::format(" {}/{} files  {}  {}", progress.finished, progress.files.size(),
-                                  bar(progress.have, progress.size), total_line(progress, rate)),
-                      columns));
+  for (std::string& line : total_lines(progress, rate, shape)) lines.push_back(std::move(line));
+  if (pause && pause->left >= shortest_notice) {
+    // The figures come first: the last words of a long reason may be left out.
+    std::string text = " " + pause_text(*pause);
+    while (columns(text) >= shape.columns) {
+      const std::size_t space = text.rfind(' ');
+      text.resize(space > 0 ? space : previous_character(text, text.size()));
+    }
+    lines.push_back(std::move(text));
+  }
   return lines;
 }
 
-DownloadDisplay::Kind DownloadDisplay::kind_for_stderr(bool is_wanted) {
-  if (!is_wanted) return Kind::silent;
-  return terminal::is_terminal(STDERR_FILENO) ? Kind::screen : Kind::lines;
+std::string to_first_line(const std::vector<std::string>& lines, int screen_columns) {
+  std::size_t rows = 0;
+  for (const std::string& line : lines) rows += terminal::reflowed_rows(line, screen_columns);
+  return rows > 0 ? fmt::format("\r\x1b[{}A", rows) : "";
 }
 
-void DownloadDisplay::show(const hub::DownloadProgress& progress) {
+void WaitNotice::show(const std::optional<hub::Pause>& pause) {
+  if (!pause || pause->left < shortest_notice) return;
+  const std::string which = fmt::format("{} {}", pause->reason, pause->next_try);
+  if (which == said_) return;
+  said_ = which;
+  say(pause_text(*pause) + "\n");
+}
+
+DownloadDisplay::DownloadDisplay(const Environment& environment, bool is_wanted)
+    : kind_(!is_wanted                                                           ? Kind::silent
+            : environment.allows_redrawing(terminal::is_terminal(STDERR_FILENO)) ? Kind::screen
+                                                                                 : Kind::lines),
+      unicode_(environment.allows_unicode()) {}
+
+void DownloadDisplay::show(const hub::DownloadProgress& progress, const std::optional<hub::Pause>& pause) {
   const auto now = std::chrono::steady_clock::now();
   rate_.add(now, progress.fetched);
   file_rates_.resize(progress.files.size());
@@ -143,6 +193,7 @@ void DownloadDisplay::show(const hub::DownloadProgress& progress) {
     file_rates_[at].add(now, progress.files[at].fetched);
     rates.push_back(file_rates_[at].per_second());
   }
+  if (kind_ != Kind::screen) waits_.show(pause);
   if (kind_ == Kind::lines) {
     const int tenths = percent(progress.have, progress.size) / 10;
     if (tenths > printed_tenths_) say(total_line(progress, rate_.per_second()) + "\n");
@@ -150,19 +201,25 @@ void DownloadDisplay::show(const hub::DownloadProgress& progress) {
   }
   if (kind_ != Kind::screen) return;
   const terminal::ScreenSize screen = terminal::screen_size(STDERR_FILENO);
-  std::string text = drawn_lines_ > 0 ? fmt::format("\r\x1b[{}A", drawn_lines_) : "";
-  const auto lines =
-      download_lines(progress, rates, rate_.per_second(), screen.columns, std::clamp(screen.rows - 3, 1, 8));
-  for (const std::string& line : lines) text += line + "\x1b[K\n";
-  text += "\x1b[J";
-  drawn_lines_ = static_cast<int>(lines.size());
+  if (hidden_typing_) {
+    hidden_typing_->renew();
+  } else {
+    hidden_typing_.emplace(STDERR_FILENO);
+  }
+  std::string text = to_first_line(drawn_, screen.columns);
+  drawn_ = download_lines(
+      progress, rates, rate_.per_second(),
+      {.columns = screen.columns, .files = std::clamp(screen.rows - 4, 1, 8), .unicode = unicode_}, pause);
+  if (!text.empty()) text += "\x1b[J";  // also what is left of lines that the terminal broke
+  for (const std::string& line : drawn_) text += line + "\x1b[K\n";
   say(text);
 }
 
 void DownloadDisplay::clear() {
-  if (kind_ != Kind::screen || drawn_lines_ == 0) return;
-  say(fmt::format("\r\x1b[{}A\x1b[J", drawn_lines_));
-  drawn_lines_ = 0;
+  hidden_typing_.reset();
+  if (drawn_.empty()) return;
+  say(to_first_line(drawn_, terminal::screen_size(STDERR_FILENO).columns) + "\x1b[J");
+  drawn_.clear();
 }
 
 }  // namespace inferno

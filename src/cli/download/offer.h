@@ -5,13 +5,14 @@
 #include <string>
 
 #include "catalogue/catalogue.h"
-#include "hub/settings.h"
+#include "cli/environment.h"
 
 namespace inferno {
 
-// Downloads only with `agreed` or a yes at the terminal, and never if the settings forbid the network. Then,
-// or without a download, Catalogue::resolve() and its errors.
+// Downloads only with `agreed` or a yes at the terminal, where the question has the size and the time that
+// the download takes, and never if the environment forbids the network. Exit if the user declines.
+// Then, or without a download, Catalogue::resolve() and its errors.
 ResolvedModel resolve_or_download(Catalogue& catalogue, const std::string& name, bool agreed,
-                                  const hub::HubSettings& settings);
+                                  const Environment& environment);
 
 }  // namespace inferno

@@ -3,13 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
+#include <string_view>
 
 #include "base/sizes.h"
+#include "base/utf8.h"
 #include "chat/json.h"
 #include "checkpoint/safetensors/header.h"
+#include "cli/download/family.h"
 #include "cli/terminal/text_table.h"
-#include "engine/engine_options.h"
-#include "model/listed_model.h"
+#include "text/characters.h"
 
 namespace inferno {
 namespace {
@@ -33,13 +36,8 @@ std::string short_count(std::int64_t count) {
   return fmt::format("{}", count);
 }
 
-std::string short_parameters(std::uint64_t count) {
-  const auto value = static_cast<double>(count);
-  if (count == 0) return "-";
-  return count >= 1'000'000'000 ? fmt::format("{:.1f} B", value / 1e9) : fmt::format("{:.0f} M", value / 1e6);
-}
-
 std::string fit_of(const SearchResult& result, const LocalMemory& memory) {
+  if (!result.is_supported) return fmt::format("no: {} is not supported", result.family);
   if (!result.fits) return "?";
   if (!*result.fits) return "no";
   if (result.context == 0) return "yes";
@@ -48,12 +46,61 @@ std::string fit_of(const SearchResult& result, const LocalMemory& memory) {
   return fmt::format("{}, {}{}", memory.name, result.is_estimate ? "~" : "", context);
 }
 
-}  // namespace
-
-LocalMemory local_memory(const Backend& backend) {
-  const bool is_gpu = backend.info().kernels.starts_with("sm_");
-  return {.name = is_gpu ? "GPU" : "memory", .device = device_memory(backend)};
+// A repository with both formats is judged by its safetensors, which a download prefers.
+std::optional<Family> family_of(const hub::FoundOnHub& found) {
+  const Json config = Json::parse(found.config, nullptr, /*allow_exceptions=*/false);
+  const bool has_type =
+      config.is_object() && config.contains("model_type") && config["model_type"].is_string();
+  if (has_type && format_of(found) != "gguf")
+    return Family{config["model_type"].get<std::string>(), Container::safetensors};
+  if (!found.gguf_architecture.empty()) return Family{found.gguf_architecture, Container::gguf};
+  return std::nullopt;
 }
+
+constexpr int min_name = 16, whole_name = 40;  // columns for the names of models
+
+struct Column {
+  TableColumn title;
+  std::vector<std::string> cells;
+};
+using Columns = std::vector<Column>;
+
+// The names come first.
+Columns columns_of(const std::vector<SearchResult>& results, const LocalMemory& memory) {
+  Columns all = {{{"MODEL"}, {}},
+                 {{"FORMAT"}, {}},
+                 {{"PARAMETERS", Align::right}, {}},
+                 {{"SIZE", Align::right}, {}},
+                 {{"DOWNLOADS", Align::right}, {}},
+                 {{"LIKES", Align::right}, {}},
+                 {{"LICENSE"}, {}},
+                 {{"FITS"}, {}}};
+  for (const SearchResult& result : results) {
+    const std::vector<std::string> row = {result.id,
+                                          result.format,
+                                          result.parameters > 0 ? human_count(result.parameters) : "-",
+                                          result.bytes > 0 ? human_size(result.bytes) : "-",
+                                          short_count(result.downloads),
+                                          short_count(result.likes),
+                                          result.gated.empty() ? "open" : "gated",
+                                          fit_of(result, memory)};
+    for (std::size_t at = 0; at < all.size(); ++at) all[at].cells.push_back(row[at]);
+  }
+  return all;
+}
+
+// Of all columns but the first, with the blanks between columns.
+int width_of_figures(const Columns& table) {
+  int width = 0;
+  for (const Column& column : std::span(table).subspan(1)) {
+    int widest = columns(column.title.title);
+    for (const std::string& cell : column.cells) widest = std::max(widest, columns(printable(cell)));
+    width += widest + 2;
+  }
+  return width;
+}
+
+}  // namespace
 
 std::uint64_t weight_bytes(const std::map<std::string, std::uint64_t>& parameters) {
   double bytes = 0;
@@ -73,37 +120,48 @@ SearchResult judge(const hub::FoundOnHub& found, const LocalMemory& memory) {
   result.downloads = found.downloads;
   result.likes = found.likes;
   result.bytes = !found.safetensors.empty() ? weight_bytes(found.safetensors) : found.gguf_bytes;
+  if (const auto family = family_of(found)) {
+    result.family = family->type;
+    result.is_supported = family->is_supported();
+  }
+  if (!result.is_supported) {
+    result.fits = false;
+    return result;
+  }
   if (result.bytes == 0 || memory.device.free_bytes == 0) return result;
-  const std::optional<ModelSpec> described = spec_of_config(found.config);
-  // If the hub does not count them, one for each byte is close enough for a typical spec.
-  const std::uint64_t parameters = found.parameters > 0 ? found.parameters : result.bytes;
-  const ModelSpec spec = described ? *described : typical_spec(parameters, found.gguf_context);
-  const Footprint footprint =
-      estimated_footprint(spec, result.bytes, memory.device, {.max_tokens = EngineOptions().max_step_tokens},
-                          {.block_size = EngineOptions().block_size});
-  result.fits = footprint.runs();
-  result.context = footprint.max_context;
-  result.is_estimate = !described;
+  const EstimatedFit fit = estimate_fit({.weight_bytes = result.bytes,
+                                         .parameters = found.parameters,
+                                         .context = found.gguf_context,
+                                         .config = found.config},
+                                        memory.device);
+  result.fits = fit.footprint.runs();
+  result.context = fit.footprint.max_context;
+  result.is_estimate = fit.is_estimate;
   return result;
 }
 
-std::string search_table(const std::vector<SearchResult>& results, const LocalMemory& memory) {
-  std::vector<std::vector<std::string>> rows;
-  for (const SearchResult& result : results) {
-    rows.push_back({result.id, result.format, short_parameters(result.parameters),
-                    result.bytes > 0 ? human_size(result.bytes) : "-", short_count(result.downloads),
-                    short_count(result.likes), result.gated.empty() ? "open" : "gated",
-                    fit_of(result, memory)});
+std::string search_table(const std::vector<SearchResult>& results, const LocalMemory& memory,
+                         int screen_columns) {
+  Columns table = columns_of(results, memory);
+  int longest = static_cast<int>(table.front().title.title.size());
+  for (const std::string& name : table.front().cells) longest = std::max(longest, columns(printable(name)));
+  if (screen_columns > 0) {
+    const auto room = [&] { return screen_columns - 1 - width_of_figures(table); };
+    for (const std::string_view least : {"LIKES", "FORMAT", "DOWNLOADS", "PARAMETERS", "LICENSE"}) {
+      const int wanted = least == "LICENSE" ? min_name : std::min(longest, whole_name);
+      if (room() >= wanted) break;
+      std::erase_if(table, [&](const Column& column) { return column.title.title == least; });
+    }
+    for (std::string& name : table.front().cells)
+      name = shortened(name, std::max(std::min(longest, room()), 1));
   }
-  return text_table({{"MODEL"},
-                     {"FORMAT"},
-                     {"PARAMETERS", Align::right},
-                     {"SIZE", Align::right},
-                     {"DOWNLOADS", Align::right},
-                     {"LIKES", Align::right},
-                     {"LICENCE"},
-                     {"FITS"}},
-                    rows);
+  std::vector<TableColumn> titles;
+  std::vector<std::vector<std::string>> rows(results.size());
+  for (const Column& column : table) {
+    titles.push_back(column.title);
+    for (std::size_t at = 0; at < rows.size(); ++at) rows[at].push_back(column.cells[at]);
+  }
+  return text_table(titles, rows);
 }
 
 std::string search_json(const std::vector<SearchResult>& results) {
@@ -117,6 +175,8 @@ std::string search_json(const std::vector<SearchResult>& results) {
                 {"likes", result.likes},
                 {"gated", result.gated.empty() ? Json(false) : Json(result.gated)},
                 {"updated", result.updated},
+                {"family", result.family},
+                {"supported", result.is_supported},
                 {"fits", result.fits ? Json(*result.fits) : Json(nullptr)},
                 {"context", result.context},
                 {"context_is_estimate", result.is_estimate}};

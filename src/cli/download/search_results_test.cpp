@@ -1,5 +1,6 @@
 #include "cli/download/search_results.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,11 +13,13 @@
 #include "model/load.h"
 #include "model/synthetic/random_checkpoint.h"
 #include "model/synthetic/shapes.h"
+#include "text/characters.h"
 
 namespace inferno {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 hub::FoundOnHub model(const char* id, std::uint64_t parameters) {
   hub::FoundOnHub found;
@@ -97,7 +100,7 @@ TEST(SearchResults, EstimateAtMostTwiceTheCacheIfThereIsNoConfiguration) {
 TEST(SearchResults, EstimateIfTheConfigurationIsIncompleteOrAbsurd) {
   hub::FoundOnHub found = model("o/n", 1'000'000'000);
   for (const char* config :
-       {"", "not JSON", R"({"model_type":"llama"})", R"({"model_type":"unheard-of","hidden_size":2048})",
+       {"", "not JSON", R"({"model_type":"llama"})",
         R"({"model_type":"llama","num_hidden_layers":18446744073709551615,"hidden_size":1})"}) {
     found.config = config;
     const SearchResult result = judge(found, laptop);
@@ -109,13 +112,48 @@ TEST(SearchResults, EstimateIfTheConfigurationIsIncompleteOrAbsurd) {
   EXPECT_EQ(judge(found, laptop).fits, true);
 }
 
+TEST(SearchResults, OfAnUnsupportedFamilyDoNotFit) {
+  hub::FoundOnHub found = model("o/n", 1'000'000'000);
+  found.config = R"({"model_type":"gemma3","hidden_size":2048})";
+  const SearchResult result = judge(found, laptop);
+  EXPECT_EQ(result.fits, false);
+  EXPECT_FALSE(result.is_supported);
+  EXPECT_THAT(search_table({result}, laptop), HasSubstr("no: gemma3 is not supported"));
+  found.config.clear();
+  found.gguf_architecture = "gemma3";
+  EXPECT_FALSE(judge(found, laptop).is_supported);
+  found.gguf_architecture = "qwen3";
+  EXPECT_TRUE(judge(found, laptop).is_supported);
+}
+
+TEST(SearchResults, FitTheScreenWithoutCuttingAFigure) {
+  std::vector<SearchResult> results = {judge(model("Qwen/Qwen2.5-0.5B-Instruct-GGUF", 1'000'000'000), laptop),
+                                       judge(model("o/small", 8'000'000'000), laptop)};
+  results[0].downloads = 1'234'567;
+  for (int screen = 40; screen <= 140; ++screen) {
+    const std::string table = search_table(results, laptop, screen);
+    for (std::size_t at = 0; at < table.size(); at = table.find('\n', at) + 1)
+      EXPECT_LT(columns(table.substr(at, table.find('\n', at) - at)), screen) << table;
+    EXPECT_THAT(table, HasSubstr("   2.0 GB  ")) << screen;
+    EXPECT_THAT(table, HasSubstr(fmt::format("memory, ~{} k\n", results[0].context / 1024))) << screen;
+    // On a narrow screen, how much of a name is left depends on the digits of the context.
+    const char* name = screen < 48   ? "ruct-GGUF"
+                       : screen < 80 ? "Instruct-GGUF"
+                                     : "Qwen/Qwen2.5-0.5B-Instruct-GGUF";
+    EXPECT_THAT(table, HasSubstr(name)) << screen;
+  }
+  EXPECT_THAT(search_table(results, laptop, 80), Not(HasSubstr("LIKES")));
+  EXPECT_THAT(search_table(results, laptop, 140), HasSubstr("  1.2 M  "));
+  EXPECT_EQ(search_table(results, laptop), search_table(results, laptop, 140));
+}
+
 TEST(SearchResults, PrintsATableThatCannotDriveTheTerminal) {
   SearchResult evil = judge(model("o/\x1b[2Jn", 8'000'000'000), laptop);
   evil.gated = "auto";
   evil.downloads = 1'234'567;
   const std::string table = search_table({evil}, laptop);
   EXPECT_EQ(table.find('\x1b'), std::string::npos);
-  EXPECT_THAT(table, HasSubstr("8.0 B"));
+  EXPECT_THAT(table, HasSubstr("8.00 B"));
   EXPECT_THAT(table, HasSubstr("1.2 M"));
   EXPECT_THAT(table, HasSubstr("gated"));
   EXPECT_THAT(table, HasSubstr("  no\n"));

@@ -23,6 +23,17 @@ std::string duration(double seconds) {
 
 }  // namespace
 
+AnswerView::AnswerView(ViewOptions options)
+    : options_(options),
+      markdown_(options.has_colour ? terminal::terminal_theme : terminal::no_theme, options.columns),
+      reasoning_(options.is_rendered ? options.columns : 0) {}
+
+void AnswerView::resize(int columns) {
+  if (!options_.is_rendered) return;
+  markdown_.resize(columns);
+  reasoning_.resize(columns);
+}
+
 std::string AnswerView::show(const ReplyPart& part) {
   if (const auto* delta = std::get_if<ContentDelta>(&part)) return content(delta->text);
   if (const auto* delta = std::get_if<ReasoningDelta>(&part)) return reasoning(delta->text);
@@ -42,7 +53,7 @@ std::string AnswerView::content(const std::string& text) {
   if (text.empty()) return {};
   std::string out = end_reasoning();
   const std::string shown = safe(text);
-  out += options_.has_colour ? markdown_.push(shown) : shown;
+  out += options_.is_rendered ? markdown_.push(shown) : shown;
   is_at_line_start_ = shown.ends_with('\n');
   is_calling_ = false;
   return out;
@@ -58,7 +69,8 @@ std::string AnswerView::reasoning(const std::string& text) {
   }
   const std::string shown = safe(text);
   is_at_line_start_ = shown.ends_with('\n');
-  return out + shown;
+  reasoning_.push(shown);
+  return out + reasoning_.take();
 }
 
 std::string AnswerView::call(const ToolCallDelta& delta) {
@@ -74,7 +86,7 @@ std::string AnswerView::call(const ToolCallDelta& delta) {
 std::string AnswerView::end_reasoning() {
   if (!is_reasoning_) return {};
   is_reasoning_ = false;
-  std::string out = options_.has_colour ? plain : "";
+  std::string out = reasoning_.finish() + (options_.has_colour ? plain : "");
   return out + new_line() + "\n";
 }
 
@@ -88,7 +100,11 @@ std::string AnswerView::safe(const std::string& text) const {
   return options_.is_terminal ? printable(text) : text;
 }
 
-std::string answer_line(const Answer& answer) {
+std::string ContextUse::text() const {
+  return fmt::format("{} of {}", grouped(tokens), grouped(limit));
+}
+
+std::string answer_line(const Answer& answer, const ContextUse& context) {
   const Finished& finished = answer.finished;
   // Prefill produces the first token.
   const double decoded = static_cast<double>(answer.tokens.size()) - 1;
@@ -96,7 +112,9 @@ std::string answer_line(const Answer& answer) {
       "{}, {}, first token after {}; prompt: {}, {} cached", counted(answer.tokens.size(), "token"),
       rate(decoded, finished.decode_seconds), duration(answer.first_token_seconds),
       counted(static_cast<std::uint64_t>(finished.prompt_tokens), "token"), finished.cached_tokens);
-  if (answer.finish_reason == "length") line += "; stopped: token limit";
+  line += fmt::format("; context: {}", context.text());
+  if (answer.finish_reason == "length")
+    line += context.tokens >= context.limit ? "; stopped: context full" : "; stopped: token limit";
   if (answer.finish_reason == "cancelled") line += "; stopped";
   return line;
 }
@@ -115,10 +133,11 @@ std::string session_lines(const SessionStats& stats) {
   const long prefilled = stats.prompt_tokens - stats.cached_tokens;
   return fmt::format(
       "answers   {}\n"
-      "prompts   {} tokens: {} cached, {} prefilled at {}\n"
-      "generated {} tokens at {}\n",
-      stats.answers, stats.prompt_tokens, stats.cached_tokens, prefilled,
-      rate(static_cast<double>(prefilled), stats.prompt_seconds), stats.generated_tokens,
+      "prompts   {}: {} cached, {} prefilled at {}\n"
+      "generated {} at {}\n",
+      stats.answers, counted(static_cast<std::uint64_t>(stats.prompt_tokens), "token"), stats.cached_tokens,
+      prefilled, rate(static_cast<double>(prefilled), stats.prompt_seconds),
+      counted(static_cast<std::uint64_t>(stats.generated_tokens), "token"),
       rate(static_cast<double>(stats.decoded_tokens), stats.decode_seconds));
 }
 

@@ -13,7 +13,8 @@ std::string shown(ViewOptions options, const std::vector<ReplyPart>& parts) {
 }
 
 constexpr ViewOptions pipe = {.is_terminal = false, .has_colour = false, .shows_reasoning = false};
-constexpr ViewOptions colours = {.is_terminal = true, .has_colour = true, .shows_reasoning = true};
+constexpr ViewOptions colours = {
+    .is_terminal = true, .is_rendered = true, .has_colour = true, .shows_reasoning = true};
 
 TEST(AnswerView, GivesAPipeTheTextAsItIs) {
   EXPECT_EQ(shown(pipe, {ContentDelta{"**a**\x1b"}, ReasoningDelta{"hm"}, ContentDelta{"b"}}),
@@ -28,10 +29,21 @@ TEST(AnswerView, ColoursMarkdownOnATerminal) {
             "a \x1b[1m**b**\x1b[0m\n");
 }
 
+TEST(AnswerView, BreaksLinesAtWordBordersOnATerminalOnly) {
+  constexpr ViewOptions narrow = {.is_terminal = true, .is_rendered = true, .columns = 12};
+  EXPECT_EQ(shown(narrow, {ReasoningDelta{"let me thi"}, ReasoningDelta{"nk of it"},
+                           ContentDelta{"a long ans"}, ContentDelta{"wer here"}}),
+            "let me think\nof it\n\na long\nanswer here\n");
+  EXPECT_EQ(shown(narrow, {ContentDelta{"```\nnot broken at all\n```\n"}}), "```\nnot broken at all\n```\n");
+  EXPECT_EQ(shown(pipe, {ContentDelta{"a long answer here"}}), "a long answer here\n");
+  constexpr ViewOptions as_written = {.is_terminal = true, .is_rendered = false, .columns = 12};
+  EXPECT_EQ(shown(as_written, {ContentDelta{"a long answer\n|a|\n|-|\n"}}), "a long answer\n|a|\n|-|\n");
+}
+
 TEST(AnswerView, DimsReasoningAndSetsItApart) {
   EXPECT_EQ(shown(colours, {ReasoningDelta{"think"}, ReasoningDelta{"ing"}, ContentDelta{"yes"}}),
             "\x1b[2mthinking\x1b[0m\n\nyes\n");
-  EXPECT_EQ(shown({.is_terminal = true, .has_colour = true, .shows_reasoning = false},
+  EXPECT_EQ(shown({.is_terminal = true, .is_rendered = true, .has_colour = true, .shows_reasoning = false},
                   {ReasoningDelta{"thinking"}, ContentDelta{"yes"}}),
             "yes\n");
 }
@@ -49,6 +61,15 @@ TEST(AnswerView, NamesToolCalls) {
   EXPECT_EQ(shown(pipe, {ContentDelta{"Let me look."}, ToolCallDelta{0, "1", "weather", "{\"city\":"},
                          ToolCallDelta{0, "", "", "\"Rome\"}"}, ToolCallDelta{1, "2", "time", "{}"}}),
             "Let me look.\n[calls weather] {\"city\":\"Rome\"}\n[calls time] {}\n");
+}
+
+TEST(SessionStats, CountsOneTokenAsOne) {
+  SessionStats stats;
+  stats.prompt_tokens = stats.generated_tokens = 1;
+  EXPECT_EQ(session_lines(stats),
+            "answers   0\n"
+            "prompts   1 token: 0 cached, 1 prefilled at - tokens/s\n"
+            "generated 1 token at - tokens/s\n");
 }
 
 }  // namespace

@@ -12,6 +12,12 @@
 
 namespace inferno::play {
 
+std::vector<FoundModel> complete_models(const Inventory& inventory) {
+  std::vector<FoundModel> complete = inventory.models;
+  std::erase_if(complete, [](const FoundModel& model) { return !model.is_complete(); });
+  return complete;
+}
+
 std::string model_menu(std::span<const FoundModel> models) {
   int widest = 0;
   for (const FoundModel& model : models) widest = std::max(widest, columns(printable(model.name)));
@@ -26,9 +32,8 @@ std::string model_menu(std::span<const FoundModel> models) {
 }
 
 const FoundModel* choose_from_menu(std::string_view answer, std::span<const FoundModel> models) {
-  const std::size_t begin = answer.find_first_not_of(" \t"), end = answer.find_last_not_of(" \t");
-  if (begin == std::string_view::npos) return nullptr;
-  answer = answer.substr(begin, end - begin + 1);
+  answer = trimmed(answer);
+  if (answer.empty()) return nullptr;
   std::size_t number = 0;
   const auto [stop, problem] = std::from_chars(answer.data(), answer.data() + answer.size(), number);
   if (problem == std::errc() && stop == answer.data() + answer.size()) {

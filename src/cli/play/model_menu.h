@@ -4,10 +4,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "catalogue/inventory.h"
 
 namespace inferno::play {
+
+// Those that can be loaded.
+std::vector<FoundModel> complete_models(const Inventory& inventory);
 
 // "  1  org/name  1.2 GB", one line for each model.
 std::string model_menu(std::span<const FoundModel> models);

@@ -16,18 +16,34 @@ enum class Action {
   show,
   load,
   save,
+  save_anyway,
   open,
   regenerate,
   undo,
   stats,
+  context,
+  list,
+  copy,
+  edit,
   unknown
 };
+
+// What follows the word of a command, for completion.
+enum class Argument { none, text, file, new_file, model, setting };
+Argument argument_of(Action action);
 
 struct SlashCommand {
   Action action = Action::unknown;
   std::string name;       // as typed, for messages
   std::string arguments;  // the rest of the line, trimmed
 };
+
+// A word after the slash; several may mean the same.
+struct CommandWord {
+  std::string_view name;
+  Action action;
+};
+std::span<const CommandWord> command_words();
 
 struct CommandHelp {
   std::string_view words, arguments, meaning;

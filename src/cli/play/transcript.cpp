@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
+
 #include "base/error.h"
 
 namespace inferno::play {
@@ -67,13 +70,20 @@ std::optional<std::string> Transcript::undo() {
   if (turns_.empty()) return std::nullopt;
   std::string question = std::move(turns_.back().question);
   turns_.pop_back();
+  dropped_ = std::min(dropped_, turns_.size());
   return question;
+}
+
+bool Transcript::drop_oldest() {
+  if (dropped_ + 1 >= turns_.size()) return false;
+  ++dropped_;
+  return true;
 }
 
 Json Transcript::messages() const {
   Json messages = Json::array();
   if (!system_.empty()) messages.push_back({{"role", "system"}, {"content", system_}});
-  for (const Turn& turn : turns_) {
+  for (const Turn& turn : std::span(turns_).subspan(dropped_)) {
     messages.push_back({{"role", "user"}, {"content", turn.question}});
     if (!turn.finish_reason.empty()) messages.push_back(assistant_message(turn));
   }
@@ -82,7 +92,7 @@ Json Transcript::messages() const {
 
 std::string Transcript::text() const {
   std::string text;
-  for (const Turn& turn : turns_) {
+  for (const Turn& turn : std::span(turns_).subspan(dropped_)) {
     text += turn.question + turn.answer;
     if (turn.finish_reason == "stop") text.clear();
   }

@@ -24,9 +24,14 @@ class Transcript {
 
   void ask(std::string question);  // begins a turn
   void answer(Turn answered);      // completes it and keeps its question
-  void clear() { turns_.clear(); }
+  void clear() { turns_.clear(), dropped_ = 0; }
   // Removes the last turn and returns its question; nullopt if there is none.
   std::optional<std::string> undo();
+
+  // Leaves the oldest turn that is still there out of messages() and text(), but not out of saved(). False if
+  // only the last turn is left.
+  bool drop_oldest();
+  std::size_t dropped() const { return dropped_; }
 
   // The conversation as messages of a chat format, the unanswered question last.
   Json messages() const;
@@ -41,6 +46,7 @@ class Transcript {
  private:
   std::string system_;
   std::vector<Turn> turns_;
+  std::size_t dropped_ = 0;  // oldest turns that the model no longer sees
 };
 
 }  // namespace inferno::play

@@ -83,5 +83,25 @@ TEST(Transcript, RefusesWhatIsNoConversationAndStaysAsItWas) {
   EXPECT_EQ(transcript.saved("m"), before);
 }
 
+TEST(Transcript, DropsTheOldestTurnsForTheModelAlone) {
+  Transcript transcript;
+  transcript.set_system("Be brief.");
+  for (const char* question : {"one", "two", "three"}) {
+    transcript.ask(question);
+    transcript.answer({.answer = "yes", .finish_reason = "stop"});
+  }
+  EXPECT_TRUE(transcript.drop_oldest());
+  EXPECT_EQ(transcript.messages().at(0).at("content"), "Be brief.");
+  EXPECT_EQ(transcript.messages().at(1).at("content"), "two");
+  EXPECT_EQ(transcript.saved("m").at("messages").at(0).at("content"), "one");
+  EXPECT_TRUE(transcript.drop_oldest());
+  EXPECT_FALSE(transcript.drop_oldest()) << "the last turn stays";
+  transcript.undo();
+  transcript.undo();
+  EXPECT_LE(transcript.dropped(), transcript.turns().size());
+  transcript.clear();
+  EXPECT_EQ(transcript.dropped(), 0u);
+}
+
 }  // namespace
 }  // namespace inferno::play

@@ -125,8 +125,10 @@ std::size_t KeyDecoder::take_escape(std::vector<Key>& keys) {
     keys.push_back({found->kind, {}});
     return *length;
   }
-  // Unknown sequences are ignored; ESC before any other byte is the escape key.
-  if (sequence[1] == '[' || sequence[1] == 'O') return *length;
+  // Unknown sequences are ignored, and so is Alt with a key that has no meaning; ESC before any other byte is
+  // the escape key.
+  const bool is_alt_key = sequence[1] > ' ' && sequence[1] < '\x7f';
+  if (is_alt_key) return *length;
   keys.push_back({KeyKind::escape, {}});
   return 1;
 }

@@ -85,5 +85,18 @@ TEST(CleanInput, KeepsTabsAndLineBreaksAndNoOtherControls) {
   EXPECT_EQ(clean_input("x\xFFy"), "x\xEF\xBF\xBDy");
 }
 
+TEST(KeyDecoder, IgnoresAltWithALetterThatHasNoMeaning) {
+  KeyDecoder decoder;
+  EXPECT_EQ(decoder.push("\x1b"
+                         "d"),
+            Keys{});
+  EXPECT_EQ(decoder.push("\x1b"
+                         "7"),
+            Keys{});
+  EXPECT_EQ(decoder.push("\x1b"
+                         "b"),
+            Keys{key(KeyKind::word_left)});
+}
+
 }  // namespace
 }  // namespace inferno::terminal

@@ -1,6 +1,7 @@
 #include "cli/terminal/line_editor.h"
 
 #include <algorithm>
+#include <span>
 
 #include "base/utf8.h"
 #include "text/characters.h"
@@ -17,6 +18,11 @@ bool is_word(std::string_view text, std::size_t at) {
 }  // namespace
 
 bool is_unfinished(std::string_view text) {
+  // The argument of a command may have several lines, too: /system """...
+  if (text.starts_with('/')) {
+    const std::size_t space = std::min(text.find(' '), text.size());
+    text.remove_prefix(std::min(text.find_first_not_of(' ', space), text.size()));
+  }
   return text.starts_with(quotes) && text.find(quotes, quotes.size()) == std::string_view::npos;
 }
 
@@ -32,18 +38,24 @@ std::string without_quotes(std::string_view text) {
   return out;
 }
 
-LineEditor::LineEditor(std::vector<std::string> history) : drafts_(std::move(history)) {
+LineEditor::LineEditor(std::vector<std::string> history, Completer completer)
+    : drafts_(std::move(history)), completer_(std::move(completer)) {
   draft_ = drafts_.size();
   drafts_.emplace_back();
 }
 
 Outcome LineEditor::apply(const Key& key) {
+  if (search_) {
+    if (const auto outcome = apply_to_search(key)) return *outcome;
+  }
+  if (key.kind == KeyKind::tab) return complete();
+  may_list_ = false;
   switch (key.kind) {
     case KeyKind::text:
     case KeyKind::paste: insert(key.text); break;
     case KeyKind::enter: return enter();
     case KeyKind::new_line: insert("\n"); break;
-    case KeyKind::tab: insert("\t"); break;
+    case KeyKind::tab: break;  // handled above
     case KeyKind::backspace: erase(previous_character(text_, cursor_), cursor_); break;
     case KeyKind::erase: erase(cursor_, next_character(text_, cursor_)); break;
     case KeyKind::left: cursor_ = previous_character(text_, cursor_); break;
@@ -77,6 +89,7 @@ Outcome LineEditor::apply_control(char letter) {
     case 'l': return Outcome::clear_screen;
     case 'n': move_line(/*up=*/false); break;
     case 'p': move_line(/*up=*/true); break;
+    case 'r': begin_search(); break;
     case 'u': kill(line_begin(), cursor_); break;
     case 'w': {
       std::size_t begin = cursor_;
@@ -99,6 +112,73 @@ Outcome LineEditor::enter() {
   if (!is_unfinished(text_)) return Outcome::submitted;
   insert("\n");
   return Outcome::editing;
+}
+
+std::optional<std::string> LineEditor::search_prompt() const {
+  return search_ ? std::optional(search_->found.prompt()) : std::nullopt;
+}
+
+void LineEditor::begin_search() {
+  drafts_[draft_] = text_;
+  // The last draft is the new line itself.
+  const std::span<const std::string> history(drafts_.data(), drafts_.size() - 1);
+  search_.emplace(Search{.found = HistorySearch(history), .text = text_, .cursor = cursor_, .draft = draft_});
+}
+
+std::optional<Outcome> LineEditor::apply_to_search(const Key& key) {
+  HistorySearch& found = search_->found;
+  if (key.kind == KeyKind::text) {
+    found.add(key.text);
+  } else if (key.kind == KeyKind::backspace) {
+    found.remove_last();
+  } else if (key == Key{KeyKind::control, "r"}) {
+    found.older();
+  } else if (key == Key{KeyKind::control, "g"}) {
+    text_ = search_->text;
+    cursor_ = search_->cursor;
+    draft_ = search_->draft;
+    search_.reset();
+    return Outcome::editing;
+  } else {
+    search_.reset();
+    return key.kind == KeyKind::escape ? std::optional(Outcome::editing) : std::nullopt;
+  }
+  show_match();
+  return Outcome::editing;
+}
+
+void LineEditor::show_match() {
+  const auto& match = search_->found.match();
+  text_ = match ? drafts_[match->entry] : search_->text;
+  cursor_ = match ? match->at : search_->cursor;
+  draft_ = match ? match->entry : search_->draft;
+}
+
+Outcome LineEditor::complete() {
+  const auto completion = completer_ ? completer_(std::string_view(text_).substr(0, cursor_)) : std::nullopt;
+  if (!completion) {
+    insert("\t");
+    return Outcome::editing;
+  }
+  const bool is_second = may_list_;
+  may_list_ = true;
+  candidates_ = completion->candidates;
+  if (candidates_.empty()) return Outcome::editing;
+  std::string common = candidates_.front().text;
+  for (const Candidate& candidate : candidates_) {
+    const auto [end, other] = std::ranges::mismatch(common, candidate.text);
+    common.erase(static_cast<std::size_t>(end - common.begin()));
+  }
+  while (!utf8::is_valid(common)) common.pop_back();
+  if (candidates_.size() == 1) common += candidates_.front().ending;
+  const std::string before = text_.substr(completion->begin, cursor_ - completion->begin);
+  // A common beginning that is shorter than what was typed, as "/" for "/X", would delete letters.
+  if (common != before && common.size() >= before.size()) {
+    erase(completion->begin, cursor_);
+    insert(common);
+    return Outcome::editing;
+  }
+  return is_second && candidates_.size() > 1 ? Outcome::list : Outcome::editing;
 }
 
 void LineEditor::insert(std::string_view text) {

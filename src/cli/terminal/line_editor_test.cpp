@@ -163,6 +163,60 @@ TEST(Quotes, KeepWhatStandsAroundThem) {
   EXPECT_TRUE(is_unfinished("\"\"\""));
   EXPECT_FALSE(is_unfinished("\"\"\"\"\"\""));
   EXPECT_FALSE(is_unfinished("say \"\"\""));
+  EXPECT_TRUE(is_unfinished("/system \"\"\"be\nbrief"));
+  EXPECT_FALSE(is_unfinished("/system \"\"\"be\nbrief\"\"\""));
+  EXPECT_FALSE(is_unfinished("/system be brief"));
+}
+
+// Completes the whole text before the cursor from a list, unless the text has a blank.
+std::optional<Completion> fruit(std::string_view before) {
+  if (before.find(' ') != std::string_view::npos) return std::nullopt;
+  Completion completion;
+  for (const char* name : {"apple", "apricot", "日本", "日木", "plum"}) {
+    if (std::string_view(name).starts_with(before))
+      completion.candidates.push_back({.text = name, .ending = "!", .shown = {}});
+  }
+  return completion;
+}
+
+TEST(LineEditor, CompletesAsFarAsTheCandidatesAgree) {
+  LineEditor editor({}, fruit);
+  EXPECT_EQ(type(editor, "a\t"), Outcome::editing);
+  EXPECT_EQ(editor.text(), "ap");
+  EXPECT_EQ(type(editor, "\t"), Outcome::list);
+  EXPECT_EQ(editor.candidates().size(), 2u);
+  EXPECT_EQ(type(editor, "r\t"), Outcome::editing);
+  EXPECT_EQ(editor.text(), "apricot!");
+  EXPECT_EQ(type(editor, " \t"), Outcome::editing);
+  EXPECT_EQ(editor.text(), "apricot! \t");
+}
+
+TEST(LineEditor, ListsOnlyWhenTabComesTwice) {
+  LineEditor editor({}, fruit);
+  type(editor, "ap\t");
+  EXPECT_EQ(type(editor, "x\x7f\t"), Outcome::editing);
+  EXPECT_EQ(type(editor, "\t"), Outcome::list);
+  type(editor, "\x15x\t");
+  EXPECT_EQ(type(editor, "\t"), Outcome::editing);
+  EXPECT_EQ(editor.text(), "x");
+  type(editor, "\x15日\t");
+  EXPECT_EQ(editor.text(), "日");
+}
+
+TEST(LineEditor, SearchesTheHistoryAndLeavesTheSearchEitherWay) {
+  LineEditor editor({"tell a story", "tell me", "stop"});
+  type(editor, "draft\x12tell");
+  EXPECT_EQ(editor.search_prompt(), "(reverse-i-search)`tell': ");
+  EXPECT_EQ(editor.text(), "tell me");
+  type(editor, "\x12");
+  EXPECT_EQ(editor.text(), "tell a story");
+  type(editor, "\x07");
+  EXPECT_EQ(editor.search_prompt(), std::nullopt);
+  EXPECT_EQ(editor.text(), "draft");
+  EXPECT_EQ(type(editor, "\x12story\x05!"), Outcome::editing);  // Ctrl-E ends the search and does its work
+  EXPECT_EQ(editor.text(), "tell a story!");
+  EXPECT_EQ(type(editor, "\x12stop\r"), Outcome::submitted);
+  EXPECT_EQ(editor.text(), "stop");
 }
 
 }  // namespace

@@ -4,14 +4,17 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <deque>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "cli/terminal/line_editor.h"
 #include "cli/terminal/streams.h"
+#include "cli/terminal/text_table.h"
 
 namespace inferno::terminal {
 namespace {
@@ -19,12 +22,15 @@ namespace {
 // Long enough for a slow connection to deliver a whole arrow key, short enough not to be noticed.
 constexpr int escape_timeout_ms = 60, interrupt_timeout_ms = 100;
 constexpr std::size_t max_entry = std::size_t{64} << 20;
+constexpr std::size_t max_listed = 200;  // candidates that Tab lists
 
-// Waits for bytes. Returns 0 at the end of the input, -1 after `timeout_ms` (-1: no limit) or a signal.
-ssize_t read_some(int input, std::array<char, 4096>& buffer, int timeout_ms) {
-  pollfd waiting = {.fd = input, .events = POLLIN, .revents = 0};
-  const int ready = ::poll(&waiting, 1, timeout_ms);
-  if (ready <= 0) return -1;
+// Waits for bytes. Returns 0 at the end of the input, -1 after `timeout_ms` (-1: no limit), a signal or an
+// event. `event` is another file whose bytes end the wait, or -1.
+ssize_t read_some(int input, std::array<char, 4096>& buffer, int timeout_ms, int event = -1) {
+  std::array<pollfd, 2> waiting = {pollfd{.fd = input, .events = POLLIN, .revents = 0},
+                                   pollfd{.fd = event, .events = POLLIN, .revents = 0}};
+  const int ready = ::poll(waiting.data(), waiting.size(), timeout_ms);
+  if (ready <= 0 || waiting[0].revents == 0) return -1;
   const ssize_t count = ::read(input, buffer.data(), buffer.size());
   if (count < 0 && (errno == EINTR || errno == EAGAIN)) return -1;
   return count < 0 ? 0 : count;  // a terminal that hung up is the end of the input
@@ -37,13 +43,15 @@ class TerminalInput : public LineInput {
 
   Entry read(const Question& question) override {
     mode_.set(Mode::keys);
-    LineEditor editor(question.is_remembered ? history_.entries() : std::vector<std::string>{});
+    LineEditor editor(question.is_remembered ? history_.entries() : std::vector<std::string>{},
+                      question.completer);
     LineView view(question.prompts);
     while (true) {
       while (!typed_.empty()) {
         const Key key = std::move(typed_.front());
         typed_.pop_front();
         const Outcome outcome = editor.apply(key);
+        view.set_prompts(prompts_of(editor, question));
         if (auto entry = ended(outcome, editor, view)) {
           mode_.set(Mode::quiet);
           if (entry->kind == EntryKind::text && question.is_remembered) remember(entry->text);
@@ -59,14 +67,30 @@ class TerminalInput : public LineInput {
   }
 
  private:
+  static Prompts prompts_of(const LineEditor& editor, const Question& question) {
+    Prompts prompts = question.prompts;
+    if (const auto search = editor.search_prompt()) prompts.first = *search;
+    return prompts;
+  }
+
   void draw(LineView& view, const LineEditor& editor) {
     write_out(output_, view.draw(editor.text(), editor.cursor(), screen_size(output_)));
+  }
+
+  std::string listed(const std::vector<Candidate>& candidates) const {
+    std::vector<std::string> names;
+    for (const Candidate& candidate : candidates)
+      names.push_back(printable(candidate.shown.empty() ? candidate.text : candidate.shown));
+    const std::size_t more = names.size() - std::min(names.size(), max_listed);
+    names.resize(names.size() - more);
+    const std::string grid = text_grid(names, screen_size(output_).columns);
+    return more == 0 ? grid : grid + fmt::format("and {} more\n", more);
   }
 
   void remember(const std::string& text) {
     if (history_.add(text) || warned_) return;
     warned_ = true;
-    fmt::print(stderr, "note: cannot write the history file; the history is kept for this session only\n");
+    inferno::say("note: cannot write the history file; the history is kept for this session only\n");
   }
 
   std::optional<Entry> ended(Outcome outcome, const LineEditor& editor, LineView& view) {
@@ -75,6 +99,9 @@ class TerminalInput : public LineInput {
       case Outcome::clear_screen:
         write_out(output_, "\x1b[H\x1b[2J");
         view.forget();
+        return std::nullopt;
+      case Outcome::list:
+        write_out(output_, view.finish(editor.text(), screen_size(output_)) + listed(editor.candidates()));
         return std::nullopt;
       case Outcome::suspend:
         mode_.suspend();
@@ -91,17 +118,19 @@ class TerminalInput : public LineInput {
     return Entry{EntryKind::end, {}};
   }
 
-  // False if the terminal hung up.
+  // Waits for keys or a new size of the window. False if the terminal hung up.
   bool await_keys() {
     std::array<char, 4096> buffer{};
     while (typed_.empty()) {
-      const ssize_t count = read_some(input_, buffer, decoder_.is_waiting() ? escape_timeout_ms : -1);
+      const ssize_t count =
+          read_some(input_, buffer, decoder_.is_waiting() ? escape_timeout_ms : -1, mode_.resize_file());
+      mode_.take_resize();
       if (count == 0) return false;
       for (Key& key :
            count < 0 ? decoder_.flush() : decoder_.push({buffer.data(), static_cast<std::size_t>(count)})) {
         typed_.push_back(std::move(key));
       }
-      if (count < 0 && typed_.empty()) return true;  // the window may have been resized
+      if (count < 0 && typed_.empty()) return true;
     }
     return true;
   }

@@ -8,6 +8,7 @@
 
 #include "cli/terminal/history.h"
 #include "cli/terminal/key.h"
+#include "cli/terminal/line_editor.h"
 #include "cli/terminal/line_view.h"
 #include "cli/terminal/screen.h"
 
@@ -26,6 +27,7 @@ struct Question {
   bool is_remembered = true;  // the entry is added to the history
   // Polled while waiting for a plain line; the line editor gets Ctrl-C as a key.
   std::function<bool()> was_interrupted = [] { return false; };
+  Completer completer = {};  // what Tab inserts; only for the line editor
 };
 
 class LineInput {

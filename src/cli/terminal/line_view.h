@@ -27,23 +27,30 @@ struct Layout {
 // Breaks the text into rows of the screen. A wide character that does not fit goes to the next row whole.
 Layout lay_out(const Prompts& prompts, std::string_view text, std::size_t cursor, int screen_columns);
 
-// Remembers where the cursor was left, so that the next drawing can begin where the last did.
+// How many rows a drawn row takes after the terminal rewrapped it for a narrower window; 1 if it
+// still fits. Escape sequences take no columns.
+std::size_t reflowed_rows(std::string_view row, int screen_columns);
+
+// Remembers what was drawn and where the cursor was left, so that the next drawing can begin where the last
+// did, also if the window was resized in between: terminals break rows that no longer fit.
 class LineView {
  public:
   explicit LineView(Prompts prompts) : prompts_(std::move(prompts)) {}
+
+  void set_prompts(Prompts prompts) { prompts_ = std::move(prompts); }
 
   // Redraws the text. If it is taller than the screen, shows the part around the cursor.
   std::string draw(std::string_view text, std::size_t cursor, ScreenSize size);
   // Draws the whole text a last time and moves the cursor to the start of the next line.
   std::string finish(std::string_view text, ScreenSize size);
   // Call after the screen was cleared: the next draw() starts at the cursor.
-  void forget() { cursor_row_ = 0; }
+  void forget() { above_.clear(); }
 
  private:
-  std::string to_start() const;
+  std::string to_start(int screen_columns) const;
 
   Prompts prompts_;
-  std::size_t cursor_row_ = 0;  // below the first row drawn
+  std::vector<std::string> above_;  // the rows drawn above the cursor, and its own row through the cursor
 };
 
 }  // namespace inferno::terminal

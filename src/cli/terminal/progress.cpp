@@ -6,6 +6,7 @@
 
 #include "base/sizes.h"
 #include "base/utf8.h"
+#include "cli/terminal/streams.h"
 
 namespace inferno {
 namespace {
@@ -17,7 +18,7 @@ double seconds_between(Clock::time_point start, Clock::time_point end) {
 }
 
 void erase_line() {
-  fmt::print(stderr, "\r\x1b[K");
+  say("\r\x1b[K");
 }
 
 }  // namespace
@@ -36,7 +37,7 @@ std::string load_line(std::uint64_t done, std::uint64_t total, double seconds) {
   return line;
 }
 
-ProgressBar::ProgressBar(std::size_t total) : total_(total), start_(Clock::now()), last_(start_) {}
+ProgressBar::ProgressBar(std::size_t total) : total_(total), start_(Clock::now()) {}
 
 ProgressBar::~ProgressBar() {
   erase_line();
@@ -44,14 +45,14 @@ ProgressBar::~ProgressBar() {
 
 void ProgressBar::show(std::size_t done, std::size_t tokens) {
   const auto now = Clock::now();
-  if (now - last_ < std::chrono::milliseconds(100)) return;
-  last_ = now;
+  if (drawn_ && now - *drawn_ < std::chrono::milliseconds(100)) return;
+  drawn_ = now;
   const double rate = static_cast<double>(tokens) / seconds_between(start_, now);
-  fmt::print(stderr, "\r{}\x1b[K", progress_line(done, total_, rate));
+  say(fmt::format("\r{}\x1b[K", progress_line(done, total_, rate)));
 }
 
 LoadMeter::LoadMeter(const std::string& name) : name_(printable(name)), start_(Clock::now()) {
-  fmt::print(stderr, "\rloading {} …", name_);
+  say(fmt::format("\rloading {} …", name_));
 }
 
 LoadMeter::~LoadMeter() {
@@ -61,7 +62,7 @@ LoadMeter::~LoadMeter() {
 void LoadMeter::show(std::uint64_t done, std::uint64_t total) const {
   if (total == 0) return;
   const double seconds = seconds_between(start_, Clock::now());
-  fmt::print(stderr, "\rloading {} … {}\x1b[K", name_, load_line(done, total, seconds));
+  say(fmt::format("\rloading {} … {}\x1b[K", name_, load_line(done, total, seconds)));
 }
 
 }  // namespace inferno

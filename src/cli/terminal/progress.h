@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace inferno {
@@ -22,11 +23,12 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  void show(std::size_t done, std::size_t tokens);  // draws at most ten times a second
+  void show(std::size_t done, std::size_t tokens);  // draws the first time, then at most ten times a second
 
  private:
   std::size_t total_;
-  std::chrono::steady_clock::time_point start_, last_;
+  std::chrono::steady_clock::time_point start_;
+  std::optional<std::chrono::steady_clock::time_point> drawn_;
 };
 
 // "loading NAME … 45 % of 13.8 GB, 9.31 GB/s"

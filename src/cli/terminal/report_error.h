@@ -17,8 +17,12 @@ inline constexpr int interrupted_code = 130;  // 128 + SIGINT, as a shell report
 // The table of exit codes that docs/commands.md documents.
 int exit_code(ErrorKind kind);
 
-// "error: …", then "why: …" and "next: …" unless they are empty. Control characters are escaped: names of
-// files and models are part of messages and must not control the terminal.
-std::string describe(const Error& error);
+// How much of a long message is shown: what --verbose asks for, or three lines that a screen holds.
+enum class Detail { brief, full };
+
+// "error: …", then "why: …" and "next: …" unless they are empty, each on one line. Control characters are
+// escaped: names of files and models are part of messages and must not control the terminal. On a screen of
+// some `columns`, lines are broken between words; 0 breaks none.
+std::string describe(const Error& error, Detail detail = Detail::brief, int columns = 0);
 
 }  // namespace inferno

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
@@ -36,6 +37,23 @@ bool write_out(int file, std::string_view bytes) {
   return true;
 }
 
+void LineWriter::write(std::string_view line) {
+  const std::lock_guard lock(mutex_);
+  if (dropped_ > 0 && !try_write(fmt::format("{} lines of the log were dropped\n", dropped_))) {
+    ++dropped_;
+    return;
+  }
+  dropped_ = try_write(line) ? 0 : 1;
+}
+
+bool LineWriter::try_write(std::string_view line) const {
+  pollfd waiting = {.fd = file_, .events = POLLOUT, .revents = 0};
+  if (::poll(&waiting, 1, 0) != 1 || (waiting.revents & POLLOUT) == 0) return false;
+  // A pipe that has room takes this many bytes without waiting.
+  line = line.substr(0, PIPE_BUF);
+  return ::write(file_, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+}
+
 void ignore_closed_pipes() {
   ::signal(SIGPIPE, SIG_IGN);
 }
@@ -44,22 +62,46 @@ void ignore_closed_pipes() {
 
 namespace inferno {
 
-std::string read_standard_input() {
+void say(std::string_view text) {
+  (void)std::fwrite(text.data(), 1, text.size(), stderr);
+  (void)std::fflush(stderr);
+}
+
+std::string read_standard_input(std::uint64_t max_bytes, const InputCallbacks& callbacks) {
+  constexpr int patience_ms = 2000;
   std::string text;
   std::array<char, 1 << 16> buffer{};
-  while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), stdin))
-    text.append(buffer.data(), count);
-  if (std::ferror(stdin) != 0) fail(ErrorKind::io, "standard input: reading failed");
-  return text;
+  bool is_told = !callbacks.waiting;
+  while (true) {
+    pollfd waiting = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+    if (!is_told && ::poll(&waiting, 1, patience_ms) == 0) {
+      is_told = true;
+      callbacks.waiting();
+    }
+    const ssize_t count = ::read(STDIN_FILENO, buffer.data(), buffer.size());
+    if (count == 0) return text;
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0)
+      fail(ErrorKind::io, fmt::format("standard input: reading failed: {}", std::strerror(errno)));
+    text.append(buffer.data(), static_cast<std::size_t>(count));
+    if (text.size() > max_bytes) {
+      fail(ErrorKind::unsupported,
+           fmt::format("standard input: larger than the limit of {} bytes", max_bytes));
+    }
+    if (callbacks.received) callbacks.received(text.size());
+  }
+}
+
+bool can_ask() {
+  return terminal::is_terminal(STDIN_FILENO) && terminal::is_terminal(STDERR_FILENO);
 }
 
 std::optional<bool> ask_yes(const std::string& question) {
-  if (!terminal::is_terminal(STDIN_FILENO) || !terminal::is_terminal(STDERR_FILENO)) return std::nullopt;
-  fmt::print(stderr, "{} [y/N] ", printable(question));
-  std::fflush(stderr);
+  if (!can_ask()) return std::nullopt;
+  say(fmt::format("{} [y/N] ", printable(question)));
   std::string answer;
   if (!std::getline(std::cin, answer)) {
-    fmt::print(stderr, "\n");
+    say("\n");
     return false;
   }
   answer = lower_case(answer);

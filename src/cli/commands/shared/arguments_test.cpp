@@ -49,6 +49,34 @@ TEST(Arguments, TakeTheNamesOfOtherPrograms) {
   EXPECT_EQ(settings.repeat_penalty, 1.1f);
 }
 
+CacheChoice cache_from(const std::vector<std::string>& arguments) {
+  DeviceOptions options;
+  parse_options([&](Command command) { add_device_options(command, options); }, arguments);
+  return options.cache;
+}
+
+TEST(Arguments, ChooseTheTypeOfTheCache) {
+  EXPECT_EQ(name_of(cache_from({})), "auto");
+  EXPECT_EQ(name_of(cache_from({"--cache-type", "q8_0"})), "q8_0");
+  EXPECT_EQ(name_of(cache_from({"--kv-cache-dtype", "fp8"})), "fp8");
+  EXPECT_EQ(name_of(cache_from({"--cache-type", "q8_0,f16"})), "q8_0,f16");
+  EXPECT_EQ(name_of(cache_from({"--ctk", "q8_0", "--ctv", "bf16"})), "q8_0,bf16");
+  EXPECT_EQ(name_of(cache_from({"--cache-type-v", "f16"})), "auto,f16");
+  // The type of one half wins, wherever it stands.
+  EXPECT_EQ(name_of(cache_from({"--cache-type-k", "f32", "--cache-type", "fp8"})), "f32,fp8");
+  for (const char* option : {"--cache-type", "--cache-type-k", "--cache-type-v"}) {
+    try {
+      cache_from({option, "q4_0"});
+      ADD_FAILURE() << option;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::invalid_request);
+      EXPECT_EQ(std::string(error.what()),
+                std::string(option) + " \"q4_0\": expected auto, f32, f16, bf16, q8_0 or fp8");
+    }
+  }
+  EXPECT_THROW(cache_from({"--cache-type-k", "q8_0,f16"}), Error);
+}
+
 TEST(Arguments, ListTokenIdsInAnyUsualForm) {
   const std::vector<TokenId> three = {1, 2, 3};
   for (const char* text : {"1,2,3", "1 2\n3", "[1, 2, 3]"})

@@ -9,11 +9,15 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "cli/commands/shared/description.h"
+#include "cli/commands/shared/help_page.h"
 
 namespace CLI {
 class App;
@@ -21,6 +25,11 @@ class Option;
 }  // namespace CLI
 
 namespace inferno {
+
+class Environment;
+namespace config {
+struct ConfigFile;
+}
 
 class Option {
  public:
@@ -37,7 +46,8 @@ class Option {
   Option separated_by(char delimiter) const;
   Option single_value() const;  // each occurrence takes one value: `--include A --include B`
   Option shows_default() const;
-  Option group(const std::string& heading) const;
+  Option group(const std::string& heading) const;    // an empty one: the help does not show the option
+  Option value_name(const std::string& name) const;  // in the help, "N" for a number
 
   bool was_given() const;
 
@@ -50,7 +60,8 @@ class Command {
   explicit Command(CLI::App* app) : app_(app) {}
 
   // `names` as in CLI11: "-o,--output" for an option, "MODEL" for a positional argument, "MODEL,-m,--model"
-  // for both. Instantiated for the types that commands use.
+  // for both. A name of two or three letters ("--np") may also be written with one dash. Instantiated for the
+  // types that commands use.
   template <class Value>
   Option option(const std::string& names, Value& value, const std::string& help) const;
   // Calls `take` with the value or, for an option that may be repeated, with all values.
@@ -74,6 +85,16 @@ class Command {
         names, keys, [&value, choices](std::size_t index) { value = choices[index].second; }, help);
   }
 
+  // The flags of llama-server and vLLM that are no options of this command: those without effect get a note
+  // on stderr, the others are an Error with advice (other_programs.h). Declare the command's own options
+  // first.
+  void flags_of_others() const;
+
+  // From the first argument on that is none of this command, everything is left to it: a command line within
+  // a command line. `help` is a line below the options. rest() is valid in run().
+  void takes_rest(const std::string& help) const;
+  std::vector<std::string> rest() const;
+
   // Called once everything is parsed and checked, before run().
   void after_parsing(std::function<void()> callback) const;
   void run(std::function<void()> callback) const;
@@ -88,7 +109,9 @@ class Command {
 class CommandLine {
  public:
   explicit CommandLine(CLI::App* app) : app_(app) {}
-  Command command(const std::string& name, const std::string& help) const;
+  // `second_names` are what other programs call it; the help does not list them.
+  Command command(const std::string& name, const std::string& help,
+                  const std::vector<std::string>& second_names = {}) const;
 
  private:
   CLI::App* app_;
@@ -100,10 +123,39 @@ using AddCommand = void (*)(CommandLine app);
 std::span<const AddCommand> commands();
 
 struct Program {
-  std::string name, description, version;
+  std::string name, version;
+  std::function<std::string()> licenses = [] { return std::string(); };  // the text of --licenses
+  Overview overview = {};                                                // what is printed without a command
+  int columns = 80;  // of the screen for which help is written
 };
 
-// Parses the arguments and runs the command they name. Returns what is to be printed: the help text, the
+// All commands with the options that their help shows, in the same order.
+std::vector<CommandDescription> describe(std::span<const AddCommand> commands);
+
+// Tries values of options without running a command. Models are not looked up.
+class OptionTester {
+ public:
+  explicit OptionTester(std::span<const AddCommand> commands);
+  ~OptionTester();
+
+  // What the command line would say about `--key VALUE…` of `command`, which has the option; empty if
+  // nothing.
+  std::string problem_of(const std::string& command, const std::string& key,
+                         const std::vector<std::string>& values) const;
+
+ private:
+  std::unique_ptr<CLI::App> app_;
+};
+
+// The user's configuration, with all of its values checked for these commands; nullopt if there is none. Its
+// aliases become names of models. Errors are those of config/config_file.h.
+std::optional<config::ConfigFile> load_config(const Environment& environment,
+                                              std::span<const CommandDescription> known,
+                                              std::span<const CommandDescription> checked,
+                                              const OptionTester& tester);
+
+// Parses the arguments, adds the defaults of the environment and of the configuration, and runs the command
+// they name. Returns what is to be printed: the help text, the
 // version, or nothing. Invalid arguments are an Error whose `next` names the help to read; what a command
 // throws passes through.
 std::string run_command_line(const Program& program, std::span<const AddCommand> commands, int argc,

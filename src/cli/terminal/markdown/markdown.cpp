@@ -1,14 +1,16 @@
-#include "cli/terminal/markdown.h"
+#include "cli/terminal/markdown/markdown.h"
 
 #include <algorithm>
 #include <cctype>
+
+#include "base/utf8.h"
+#include "cli/terminal/markdown/table.h"
 
 namespace inferno::terminal {
 namespace {
 
 constexpr std::size_t max_indent = 16, max_digits = 9;
-constexpr std::string_view plain = "\x1b[0m", bold = "\x1b[1m", italic = "\x1b[3m", dim = "\x1b[2m",
-                           cyan = "\x1b[36m";
+constexpr std::size_t max_link = 1000, max_table_rows = 300;  // what is longer is shown as it is written
 
 bool is_space(char byte) {
   return byte == ' ' || byte == '\t' || byte == '\n';
@@ -42,35 +44,54 @@ std::size_t list_mark(std::string_view line) {
 
 }  // namespace
 
+void Markdown::resize(int screen_columns) {
+  columns_ = screen_columns;
+  out_.resize(screen_columns);
+}
+
 std::string Markdown::push(std::string_view text) {
   for (const char byte : text) take(byte);
-  std::string out;
-  out.swap(out_);
-  return out;
+  return out_.take();
 }
 
 std::string Markdown::finish() {
   end_line();
+  show_table();
   fence_.clear();
-  std::string out;
-  out.swap(out_);
-  return out;
+  highlighter_.reset();
+  return out_.finish();
 }
 
 void Markdown::take(char byte) {
   if (byte == '\n') {
+    const bool is_row = line_ == Line::table;
     end_line();
-    out_ += '\n';
+    // The line break of a row is shown with its table.
+    if (is_row && !table_.empty()) {
+      table_.back() += '\n';
+    } else {
+      out_.push("\n");
+    }
     return;
   }
-  if (line_ == Line::text) {
-    take_inline(byte);
-  } else if (line_ != Line::undecided) {
-    show({&byte, 1});
-  } else {
-    held_ += byte;
-    const Line kind = kind_of_line();
-    if (kind != Line::undecided) begin_line(kind);
+  switch (line_) {
+    case Line::text: take_inline(byte); break;
+    case Line::table: kept_line_ += byte; break;
+    case Line::code:
+      if (highlighter_) {
+        kept_line_ += byte;
+      } else {
+        show({&byte, 1});
+      }
+      break;
+    case Line::fence: kept_line_ += byte; [[fallthrough]];
+    case Line::heading: show({&byte, 1}); break;
+    case Line::undecided: {
+      held_ += byte;
+      const Line kind = kind_of_line();
+      if (kind != Line::undecided) begin_line(kind);
+      break;
+    }
   }
 }
 
@@ -98,6 +119,7 @@ Markdown::Line Markdown::kind_of_mark(std::string_view mark) const {
     case '*':
     case '+':
     case '>': return mark.size() == 1 ? Line::undecided : Line::text;
+    case '|': return Line::table;
     default: break;
   }
   const std::size_t digits = std::min(mark.find_first_not_of("0123456789"), mark.size());
@@ -108,10 +130,22 @@ Markdown::Line Markdown::kind_of_mark(std::string_view mark) const {
 void Markdown::begin_line(Line kind) {
   std::string beginning;
   beginning.swap(held_);
+  if (kind != Line::table) show_table();
   line_ = kind;
   const std::string_view mark = without_indent(beginning);
-  if (kind == Line::fence) fence_ = fence_.empty() ? std::string(mark.substr(0, run_length(mark))) : "";
+  if (kind == Line::fence) {
+    const bool opens = fence_.empty();
+    const std::size_t run = run_length(mark);
+    fence_ = opens ? std::string(mark.substr(0, run)) : "";
+    kept_line_ = opens ? std::string(mark.substr(run)) : "";
+    highlighter_.reset();
+  }
+  if (kind == Line::table || (kind == Line::code && highlighter_)) {
+    kept_line_ = beginning;
+    return;
+  }
   if (kind != Line::text) {
+    if (kind != Line::heading) out_.keep_line();
     restyle();
     show(beginning);
     return;
@@ -119,7 +153,9 @@ void Markdown::begin_line(Line kind) {
   const std::size_t marked = list_mark(mark);
   if (marked > 0) {
     const std::size_t end = beginning.size() - mark.size() + marked;
-    out_ += std::string(cyan) + beginning.substr(0, end) + std::string(plain);
+    style(theme_.mark);
+    out_.push(beginning.substr(0, end));
+    style(theme_.plain);
     before_ = ' ';
     beginning.erase(0, end);
   }
@@ -127,12 +163,48 @@ void Markdown::begin_line(Line kind) {
 }
 
 void Markdown::take_inline(char byte) {
+  if (!link_.empty()) {
+    take_link(byte);
+    return;
+  }
   if (!held_.empty() && held_.front() != byte) end_run(byte);
   if (byte == '`' || byte == '*' || byte == '_') {
     held_ += byte;
+  } else if (byte == '[' && code_.empty()) {
+    link_ = byte;
   } else {
     show({&byte, 1});
   }
+}
+
+// Collects "[text](address)".
+void Markdown::take_link(char byte) {
+  link_ += byte;
+  const std::size_t end = link_.find(']');
+  const bool is_text = end == std::string::npos && byte != '[';
+  const bool is_address = end != std::string::npos && (link_.size() == end + 1 || link_[end + 1] == '(');
+  if (link_.size() > max_link || (!is_text && !is_address)) {
+    release_link();
+  } else if (is_address && byte == ')') {
+    std::string link;
+    link.swap(link_);
+    style(theme_.link);
+    show(link.substr(0, end + 1));
+    style(theme_.plain);
+    style(theme_.address);
+    show(link.substr(end + 1));
+    style(theme_.plain);
+    restyle();
+  }
+}
+
+// What was collected is not a link: its bracket is a character like any other.
+void Markdown::release_link() {
+  std::string text;
+  text.swap(link_);
+  if (text.empty()) return;
+  show(text.substr(0, 1));
+  for (const char byte : text.substr(1)) take_inline(byte);
 }
 
 // Handles a finished run of marks; `next` is the character after it.
@@ -190,7 +262,19 @@ void Markdown::end_line() {
     const bool opens = mark.starts_with("```") || mark.starts_with("~~~");
     begin_line(!fence_.empty() ? Line::code : opens ? Line::fence : Line::text);
   }
+  while (!link_.empty()) release_link();
   end_run('\n');
+  if (line_ == Line::fence) end_fence();
+  if (line_ == Line::code && highlighter_) {
+    out_.keep_line();
+    out_.push(highlighter_->line(kept_line_));
+  }
+  if (line_ == Line::table) {
+    end_table_row();
+  } else {
+    show_table();
+  }
+  kept_line_.clear();
   line_ = Line::undecided;
   code_.clear();
   bold_ = italic_ = false;
@@ -198,19 +282,65 @@ void Markdown::end_line() {
   restyle();
 }
 
+void Markdown::end_fence() {
+  const Language* language = fence_.empty() ? nullptr : find_language(trimmed(kept_line_));
+  if (language != nullptr && !theme_.plain.empty()) highlighter_.emplace(*language, theme_);
+}
+
+void Markdown::end_table_row() {
+  table_.push_back(kept_line_);
+  const bool is_table = table_.size() < 2 || is_delimiter_row(table_[1]);
+  if (!is_table || table_.size() >= max_table_rows) show_table();
+}
+
+// Rows that are not a table, or too wide for the screen, are shown as they are written.
+void Markdown::show_table() {
+  if (table_.empty()) return;
+  std::vector<std::string> rows;
+  rows.swap(table_);
+  const Line line = line_;
+  const bool is_table = rows.size() > 1 && is_delimiter_row(rows[1]);
+  const auto aligned = is_table ? aligned_table(rows, columns_) : std::nullopt;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const bool has_break = rows[row].ends_with('\n');
+    if (has_break) rows[row].pop_back();
+    line_ = Line::text;
+    is_title_ = is_table && row == 0;
+    out_.keep_line();
+    restyle();
+    for (const char byte : aligned ? (*aligned)[row] : rows[row]) take_inline(byte);
+    while (!link_.empty()) release_link();
+    end_run('\n');
+    code_.clear();
+    bold_ = italic_ = is_title_ = false;
+    before_ = ' ';
+    restyle();
+    if (has_break) out_.push("\n");
+  }
+  line_ = line;
+}
+
 void Markdown::restyle() {
-  if (styled_) out_ += plain;
-  const std::size_t size = out_.size();
-  if (line_ == Line::fence) out_ += dim;
-  if (line_ == Line::heading) out_ += bold;
-  if (line_ == Line::code || !code_.empty()) out_ += cyan;
-  if (bold_) out_ += bold;
-  if (italic_) out_ += italic;
-  styled_ = out_.size() > size;
+  if (styled_) style(theme_.plain);
+  styled_ = false;
+  const auto add = [this](bool wanted, std::string_view sequence) {
+    if (!wanted || sequence.empty()) return;
+    style(sequence);
+    styled_ = true;
+  };
+  add(line_ == Line::fence, theme_.fence);
+  add(line_ == Line::heading, theme_.heading);
+  add((line_ == Line::code && !highlighter_) || !code_.empty(), theme_.code);
+  add(bold_ || is_title_, theme_.bold);
+  add(italic_, theme_.italic);
+}
+
+void Markdown::style(std::string_view sequence) {
+  if (!sequence.empty()) out_.style(sequence);
 }
 
 void Markdown::show(std::string_view text) {
-  out_ += text;
+  out_.push(text);
   if (!text.empty()) before_ = text.back();
 }
 

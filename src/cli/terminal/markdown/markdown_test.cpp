@@ -1,4 +1,4 @@
-#include "cli/terminal/markdown.h"
+#include "cli/terminal/markdown/markdown.h"
 
 #include <gtest/gtest.h>
 
@@ -21,6 +21,8 @@ std::string named(std::string_view text) {
                                                                                    {"\x1b[1m", "<b>"},
                                                                                    {"\x1b[2m", "<dim>"},
                                                                                    {"\x1b[3m", "<i>"},
+                                                                                   {"\x1b[4m", "<u>"},
+                                                                                   {"\x1b[35m", "<key>"},
                                                                                    {"\x1b[36m", "<c>"}}) {
     for (std::size_t at = out.find(code); at != std::string::npos; at = out.find(code)) {
       out.replace(at, code.size(), name);
@@ -57,9 +59,38 @@ TEST(Markdown, EndsAStyleThatWasNeverClosedWithItsLine) {
 }
 
 TEST(Markdown, LeavesCodeBlocksUntouched) {
-  EXPECT_EQ(named("```cpp\n# **no**\n```\n**yes**"),
-            "<dim>```cpp</>\n<c># **no**</>\n<dim>```</>\n<b>**yes**</>");
+  EXPECT_EQ(named("```text\n# **no**\n```\n**yes**"),
+            "<dim>```text</>\n<c># **no**</>\n<dim>```</>\n<b>**yes**</>");
   EXPECT_EQ(named("~~~~\n~~~\n~~~~\nx"), "<dim>~~~~</>\n<c>~~~</>\n<dim>~~~~</>\nx");
+}
+
+TEST(Markdown, ColoursCodeOfAKnownLanguage) {
+  EXPECT_EQ(named("```cpp\nreturn 1;\n```\nreturn"),
+            "<dim>```cpp</>\n<key>return</> <c>1</>;\n<dim>```</>\nreturn");
+}
+
+TEST(Markdown, StylesLinksAndShowsWhereTheyLead) {
+  EXPECT_EQ(named("see [the page](https://a.b) now"), "see <u>[the page]</><dim>(https://a.b)</> now");
+  EXPECT_EQ(named("- [x] done, a[1] (b) [open"), "<c>- </>[x] done, a[1] (b) [open");
+  EXPECT_EQ(named("[**a**] [**b**"), "[<b>**a**</>] [<b>**b**</>");
+}
+
+TEST(Markdown, AlignsTablesWhenTheyEnd) {
+  Markdown markdown(no_theme, 40);
+  EXPECT_EQ(markdown.push("|a|size|\n|-|-:|\n|long cell|1|"), "");
+  EXPECT_EQ(markdown.push("\nend"), "| a         | size |\n| --------- | ---: |\n| long cell |    1 |\nend");
+  EXPECT_EQ(markdown.finish(), "");
+  EXPECT_EQ(named("|a|\n|-|\n|**b**|\n"), "<b>| a     |</>\n| ----- |\n| <b>**b**</> |\n");
+  EXPECT_EQ(rendered("|a|\n|b|\n\n|c|"), "|a|\n|b|\n\n|c|");
+  EXPECT_EQ(rendered("x | y\n||\n"), "x | y\n||\n");
+}
+
+TEST(Markdown, BreaksParagraphsButNeitherCodeNorTables) {
+  Markdown markdown(no_theme, 12);
+  const std::string text = "- one two three\n```\none two three four\n```\n|one two|three four|\n|-|-|\n";
+  const std::string shown = markdown.push(text);
+  EXPECT_EQ(shown + markdown.finish(),
+            "- one two\n  three\n```\none two three four\n```\n|one two|three four|\n|-|-|\n");
 }
 
 TEST(Markdown, ShowsTextAsSoonAsItIsDecided) {
@@ -71,7 +102,7 @@ TEST(Markdown, ShowsTextAsSoonAsItIsDecided) {
 
 TEST(Markdown, NeitherLosesNorReordersAnything) {
   std::mt19937 random(7);
-  const std::string letters = "ab *_`#->~.1 \n\n2)é日";
+  const std::string letters = "ab *_`#->~.1 \n\n2)[](é日";
   for (int scene = 0; scene < 3000; ++scene) {
     std::string text;
     for (auto count = random() % 60; count > 0; --count) text += letters[random() % letters.size()];
