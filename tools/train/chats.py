@@ -4,9 +4,11 @@ A conversation is a list of (role, text) and becomes text in Harmony's form. Run
     chats.py [SEED] [COUNT]
 """
 import datetime
+import json
 import random
 import sys
 
+import program
 from story import requests
 from story.grammar import expand, parse, read_lines, read_table
 
@@ -19,8 +21,11 @@ BEFORE_QUESTION = ["", "", "", "", "", "", "Hi, ", "Hello, ", "Please, ", "Hey, 
                    "Tell me, ", "One question: ", "Sorry, ", "Excuse me, ", "ok, ", "And ", "So, ", "Well, ", "quick question: "]
 AFTER_QUESTION = ["", "", "", "", "", "", ", please", " with inferno", " in inferno", " here", " exactly", " then", " now"]
 FRAMES, SYNONYMS = read_table("small_frames.txt"), read_table("synonyms.txt")
-COMMANDS = [[name] for name in "play generate tokenize detokenize template bench doctor inspect logits perplexity download serve search list "
-            "rm verify plan convert".split()]
+LISTED = json.loads(program.LIST.read_text())
+COMMANDS = [[name] for name in LISTED["commands"]]
+# How people ask for a name, beside the questions of its own.
+ABOUT = ["what {does X do|is X for}", "{explain|how do I use} X"]
+ABOUT_SLASH = [*ABOUT, "what happens when I type X", "is there {a|the} {command X|X command}"]
 INSTRUCTIONS = ["You are a helpful assistant.", "Be brief.", "You tell stories to children.", "Answer in simple English.",
                 "You are Inferno's built-in model.", "Be friendly.", "You are a storyteller.", "Answer questions about Inferno."]
 
@@ -38,13 +43,20 @@ class Facts:
         for line in read_lines(name) + ["A: end"]:
             if line.startswith("A+ "):
                 questions = self._known(line[3:])
-            elif line.startswith("A: "):
+            elif line.startswith(("A: ", "N: ")):
                 if questions and answers:
                     self.pairs.append((answers, questions))
                     answers, questions = [], []
-                answers.append(line[3:])
+                answers.append(line[3:] if line[0] == "A" else program.answer(LISTED, line[3:]))
+                if line[0] == "N":
+                    questions = self._about(line[3:])
             else:
                 questions += [parse(text.strip()) for text in split_top(line[3:])]
+
+    @staticmethod
+    def _about(name):
+        forms = [text.replace("X", name) for text in ABOUT_SLASH] if name[0] == "/" else [text.replace("X", f"inferno {name}") for text in ABOUT]
+        return [parse(text) for text in forms]
 
     def _known(self, beginning):
         """The questions of the one answer that begins so, to be added to."""
@@ -69,7 +81,7 @@ def split_top(text):
     return parts + [text[start:]]
 
 
-USE = Facts("questions_use.txt", "questions_more.txt", "questions_extra.txt")
+USE, PROGRAM = Facts("questions_use.txt", "questions_more.txt", "questions_extra.txt"), Facts("questions_program.txt", "questions_program_more.txt")
 SMALL_TALK, REFUSALS = Facts("smalltalk.txt"), Facts("refusals.txt")
 
 
@@ -144,6 +156,11 @@ def story_turn(rng, first):
     return rng.choice(ANOTHER_ABOUT).replace("X", what), text
 
 
+def question_of_use(rng):
+    """Of the program as a whole, or of its commands, keys and options, about as often as there are answers."""
+    return (USE if rng.random() < 0.5 else PROGRAM).draw(rng)
+
+
 def turn(rng, first):
     draw = rng.random()
     if draw < 0.38:
@@ -151,7 +168,7 @@ def turn(rng, first):
     if draw < 0.45:
         return requests.beginning_and_rest(rng)
     if draw < 0.78:
-        question, answer = USE.draw(rng)
+        question, answer = question_of_use(rng)
         return dressed(question, rng), answer
     if draw < 0.90:
         question, answer = SMALL_TALK.draw(rng)
@@ -167,7 +184,7 @@ def conversation(rng):
     elif draw < 0.43:
         turns = [requests.beginning_and_rest(rng)]
     elif draw < 0.74:
-        question, answer = USE.draw(rng)
+        question, answer = question_of_use(rng)
         turns = [(dressed(question, rng), answer)]
     elif draw < 0.79:
         turns = [turn(rng, True)]
@@ -179,6 +196,26 @@ def conversation(rng):
             turns.append(turn(rng, number == 0))
             words += len(turns[-1][0].split()) + len(turns[-1][1].split())
     return [message for ask, answer in turns for message in (("user", ask), ("assistant", answer))]
+
+
+def refresher(rng):
+    """A short conversation for finetune.py: mostly questions, and stories enough to keep them."""
+    draw = rng.random()
+    if draw < 0.15:
+        turns = [requests.request_and_story(rng) if draw < 0.12 else requests.beginning_and_rest(rng)]
+    else:
+        turns = [turn_of_questions(rng) for _ in range(rng.choice([1] * 19 + [2]))]
+    return [message for ask, answer in turns for message in (("user", ask), ("assistant", answer))]
+
+
+def turn_of_questions(rng):
+    draw = rng.random()
+    kinds = [(0.6, PROGRAM), (0.94, USE), (0.97, SMALL_TALK), (1.0, REFUSALS)]
+    facts = next(facts for below, facts in kinds if draw < below)
+    question, answer = facts.draw(rng)
+    if facts is not SMALL_TALK and rng.random() < 0.4:
+        return question[0].upper() + question[1:] + "?", answer
+    return dressed(question, rng, plain=facts is SMALL_TALK), answer
 
 
 def system_text(rng):
@@ -203,10 +240,10 @@ def harmony(messages, system=None, developer=None):
     return text
 
 
-def framed(messages, rng):
+def framed(messages, rng, share=1.0):
     """With or without the system message that gpt-oss gets, with or without instructions: it must work in any frame."""
-    system = system_text(rng) if rng.random() < 0.45 else None
-    developer = rng.choice(INSTRUCTIONS) if rng.random() < 0.12 else None
+    system = system_text(rng) if rng.random() < 0.45 * share else None
+    developer = rng.choice(INSTRUCTIONS) if rng.random() < 0.12 * share else None
     return harmony(messages, system, developer)
 
 

@@ -1,21 +1,23 @@
 #!/usr/bin/env python3
-"""Generates answers with a stored model and compares it with transformers.  evaluate.py MODEL_FOLDER OUT_FOLDER
+"""Lets a stored model speak and computes what it must say.  evaluate.py INFERNO MODEL_FOLDER OUT_FOLDER
 
-OUT gets transcript.json (stories, questions with verdicts, conversations) and builtin_greedy.json (for the tests).
+OUT gets transcript.json (stories, questions with verdicts, conversations), as the program generates them, and builtin_greedy.json (for the tests):
+greedy tokens of transformers in float32, or of model.py where transformers is not installed.
 """
 import json
 import pathlib
-import random
 import re
+import subprocess
 import sys
 import time
 
 import torch
-from tokenizers import Tokenizer
 
 import export
 import mxfp4
-from chats import harmony, system_text
+import tensor_file
+from chats import harmony
+from model import rounds_nothing
 from model_ids import ID
 from story.grammar import read_lines
 
@@ -25,54 +27,28 @@ QUESTIONS = ["dev_questions", "heldout_questions"]
 
 
 class Speaker:
-    def __init__(self, folder, device):
-        self.model = export.load(folder).to(device)
-        self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        self.device = device
+    def __init__(self, inferno, folder):
+        self.inferno, self.folder = inferno, str(folder)
 
-    def encode(self, text):
-        return self.tokenizer.encode(text, add_special_tokens=False).ids
+    def said(self, *arguments, stdin=""):
+        return subprocess.run([self.inferno, *arguments], input=stdin, capture_output=True, text=True, check=True).stdout
 
-    @torch.no_grad()
-    def generate(self, prompts, limit, temperature=0.0, top_p=0.95, seed=0):
-        """Continuations of token lists, all at once; each ends with its stop token if it came to one."""
-        generator = torch.Generator(self.device).manual_seed(seed)
-        lengths = torch.tensor([len(p) for p in prompts], device=self.device)
-        room = self.model.shape.context - int(lengths.max())
-        tokens = torch.zeros(len(prompts), int(lengths.max()) + min(limit, room), dtype=torch.long, device=self.device)
-        for row, prompt in enumerate(prompts):
-            tokens[row, :len(prompt)] = torch.tensor(prompt)
-        rows, done = torch.arange(len(prompts), device=self.device), torch.zeros(len(prompts), dtype=torch.bool, device=self.device)
-        stops, begin = torch.tensor(sorted(STOPS), device=self.device), lengths.clone()
-        for _ in range(min(limit, room)):
-            at = rows[~done]
-            logits = self.model(tokens[at, :int(lengths[at].max())])[0][torch.arange(len(at), device=self.device), lengths[at] - 1].float()
-            chosen = logits.argmax(-1) if temperature == 0 else self._sample(logits / temperature, top_p, generator)
-            tokens[at, lengths[at]] = chosen
-            lengths[at] += 1
-            done[at] = torch.isin(chosen, stops)
-            if done.all():
-                break
-        return [tokens[row, begin[row]:lengths[row]].tolist() for row in range(len(prompts))]
+    def prompt(self, text):
+        """The token ids of a question in Harmony's form."""
+        rendered = re.sub(r"<\|return\|>$", "<|end|>", harmony([("user", text)])) + "<|start|>assistant"
+        return json.loads(self.said("tokenize", self.folder, "--json", "--no-special", "--text", rendered))["ids"]
 
-    @staticmethod
-    def _sample(logits, top_p, generator):
-        shares, order = logits.softmax(-1).sort(-1, descending=True)
-        shares = shares.masked_fill(shares.cumsum(-1) - shares > top_p, 0)
-        return order.gather(-1, torch.multinomial(shares, 1, generator=generator))[:, 0]
+    def decode(self, ids):
+        return self.said("detokenize", self.folder, *map(str, ids)).removesuffix("\n")
 
-    def prompt(self, messages, system=None):
-        text = harmony(messages, system) if messages else ""
-        return self.encode(re.sub(r"<\|return\|>$", "<|end|>", text) + "<|start|>assistant")
-
-    def answers(self, conversations, limit=420, temperature=0.7, seed=0, system=None):
-        """(text, ended properly) for each conversation."""
-        found = []
-        for ids in self.generate([self.prompt(c, system) for c in conversations], limit, temperature, seed=seed):
-            text = self.tokenizer.decode(ids, skip_special_tokens=False)
-            proper = text.startswith("<|channel|>final<|message|>") and text.endswith("<|return|>")
-            found.append((re.sub(r"^<\|channel\|>final<\|message\|>|<\|\w+\|>$", "", text), proper))
-        return found
+    def answers(self, conversations, temperature=0.7, seed=0):
+        """(text, ended properly) for each conversation, a list of (role, text)."""
+        lines = [{"id": number, "messages": [{"role": role, "content": text} for role, text in conversation],
+                  "temperature": temperature, "top_p": 0.95, "seed": seed + number, "max_tokens": 420}
+                 for number, conversation in enumerate(conversations)]
+        printed = self.said("generate", "-m", self.folder, "--batch", "-", stdin="".join(json.dumps(line) + "\n" for line in lines))
+        rows = sorted(map(json.loads, printed.splitlines()), key=lambda row: row["id"])
+        return [(row["text"], row["finish_reason"] == "stop") for row in rows]
 
 
 def graded(name, given):
@@ -81,13 +57,13 @@ def graded(name, given):
             for (q, wanted), (text, ended) in zip(rows, given)]
 
 
-def single_turns(speaker, temperature, seed, system=None):
+def single_turns(speaker, temperature, seed):
     """Stories and questions, all in one batch."""
     sets = {"stories": read_lines("eval_stories.txt")}
     for name in QUESTIONS:
         sets[name] = [line.rsplit(" => ", 1)[0] for line in read_lines(name + ".txt")]
     asked = [text for texts in sets.values() for text in texts]
-    given = iter(speaker.answers([[("user", text)] for text in asked], temperature=temperature, seed=seed, system=system))
+    given = iter(speaker.answers([[("user", text)] for text in asked], temperature, seed))
     result = {name: [next(given) for _ in texts] for name, texts in sets.items()}
     graded_sets = {name: graded(name + ".txt", result[name]) for name in QUESTIONS}
     graded_sets["stories"] = [{"request": r, "story": text, "words": len(text.split()), "ended": ended}
@@ -109,7 +85,6 @@ def talks(speaker, seed):
 
 def transformers_model(folder):
     """transformers' own gpt-oss with the stored weights in float32."""
-    from safetensors.torch import load_file
     from transformers import GptOssConfig, GptOssForCausalLM
     keys = json.loads((folder / "config.json").read_text())
     for name in ("quantization_config", "torch_dtype", "architectures", "model_type"):
@@ -117,7 +92,7 @@ def transformers_model(folder):
     settings = GptOssConfig(**keys)
     settings._attn_implementation = "eager"
     model = GptOssForCausalLM(settings).float().eval()
-    tensors, state = load_file(str(folder / "model.safetensors")), {}
+    tensors, state = tensor_file.load(folder / "model.safetensors"), {}
     for name, tensor in tensors.items():
         if name.endswith("_blocks"):
             base = name[:-len("_blocks")]
@@ -126,34 +101,42 @@ def transformers_model(folder):
             state[name] = tensor.float()
     missing, unexpected = model.load_state_dict(state, strict=False)
     assert not unexpected and all("rotary" in name for name in missing), (missing, unexpected)
-    return model
+    return lambda tokens: model(tokens).logits
 
 
-def greedy(speaker, folder, device):
-    """Greedy continuations with transformers' margins: for each prompt ids, continuation and the smallest distance to the next best."""
-    reference = transformers_model(folder).to(device)
-    prompts = [speaker.prompt([("user", text)]) for text in read_lines("greedy_prompts.txt")]
-    rows, worst = [], 0.0
-    for text, prompt, reply in zip(read_lines("greedy_prompts.txt"), prompts, speaker.generate(prompts, GREEDY_TOKENS)):
-        with torch.no_grad():
-            theirs = reference(torch.tensor([prompt + reply], device=device)).logits[0].float()
-            ours = speaker.model(torch.tensor([prompt + reply], device=device))[0][0].float()
-        worst = max(worst, ((theirs - ours).norm() / theirs.norm()).item())
-        steps = theirs[len(prompt) - 1:-1]
-        best = steps.topk(2, -1)
-        assert best.indices[:, 0].tolist() == reply, f"transformers continues {text!r} differently"
-        rows.append({"prompt": text, "ids": prompt, "greedy": reply, "min_margin": round((best.values[:, 0] - best.values[:, 1]).min().item(), 5),
-                     "text": speaker.tokenizer.decode(reply, skip_special_tokens=False)})
-    print(f"logits against transformers in float32: relative distance {worst:.1e}", flush=True)
-    return rows
+def reference(folder):
+    """Who computes the logits, and a function from tokens to logits in float32."""
+    rounds_nothing()  # the weights are as stored
+    ours = export.load(folder)
+    try:
+        theirs = transformers_model(folder)
+    except ImportError:
+        return "model.py, float32 on the weights as stored", lambda tokens: ours(tokens)[0]
+    probe = torch.arange(64)[None] * 31 % ours.shape.vocabulary
+    distance = ((theirs(probe) - ours(probe)[0]).norm() / ours(probe)[0].norm()).item()
+    print(f"logits of model.py against transformers: relative distance {distance:.1e}", flush=True)
+    return "transformers, float32 on the weights as stored", theirs
+
+
+@torch.no_grad()
+def greedy(speaker, folder):
+    """Greedy continuations: for each prompt ids, continuation and the smallest distance to the next best."""
+    made_by, logits = reference(folder)
+    rows = []
+    for text in read_lines("greedy_prompts.txt"):
+        prompt, reply, margins = speaker.prompt(text), [], []
+        while len(reply) < GREEDY_TOKENS and not STOPS & set(reply):
+            best = logits(torch.tensor([prompt + reply]))[0, -1].topk(2)
+            margins.append((best.values[0] - best.values[1]).item())
+            reply.append(best.indices[0].item())
+        rows.append({"prompt": text, "ids": prompt, "greedy": reply, "min_margin": round(min(margins), 5), "text": speaker.decode(reply)})
+    return {"made_by": made_by, "prompts": rows}
 
 
 def main():
-    folder, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    torch.set_float32_matmul_precision("highest")
-    speaker, begin = Speaker(folder, device), time.time()
-    settings = {"at 0.7": (0.7, 1, None), "greedy, with gpt-oss's system message": (0.0, 0, system_text(random.Random(1)))}
+    inferno, folder, out = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
+    speaker, begin = Speaker(inferno, folder), time.time()
+    settings = {"at 0.7": (0.7, 1), "greedy": (0.0, 0)}
     result = {name: single_turns(speaker, *setting) for name, setting in settings.items()}
     result["talks"] = talks(speaker, 5)
     out.mkdir(parents=True, exist_ok=True)
@@ -164,10 +147,9 @@ def main():
             print(f"{name}, {kind}: {sum(r['right'] for r in rows)} of {len(rows)} right, {sum(r['ended'] for r in rows)} ended", flush=True)
         rows = result[name]["stories"]
         print(f"{name}, stories: words {sorted(r['words'] for r in rows)}, {sum(r['ended'] for r in rows)} ended", flush=True)
-    rows = greedy(speaker, folder, device)
-    (out / "builtin_greedy.json").write_text(json.dumps({"made_by": "transformers, float32 on the weights as stored", "prompts": rows},
-                                                        indent=1, ensure_ascii=False) + "\n")
-    print(f"margins {[r['min_margin'] for r in rows]}; {time.time() - begin:.0f} s")
+    found = greedy(speaker, folder)
+    (out / "builtin_greedy.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    print(f"margins {[r['min_margin'] for r in found['prompts']]}; {time.time() - begin:.0f} s")
 
 
 if __name__ == "__main__":

@@ -6,9 +6,9 @@ import shutil
 import sys
 
 import torch
-from safetensors.torch import load_file, save_file
 
 import mxfp4
+import tensor_file
 from model import Model, Shape
 from model_ids import CONTROL, ID
 
@@ -61,7 +61,7 @@ def write(state, shape, tokenizer, folder):
             tensors[theirs + "_blocks"], tensors[theirs + "_scales"] = mxfp4.pack(weight)
         else:
             tensors[theirs] = weight.to(torch.bfloat16).contiguous()
-    save_file(tensors, str(folder / "model.safetensors"), metadata={"format": "pt"})
+    tensor_file.save(tensors, folder / "model.safetensors")
     generation = {"bos_token_id": ID["<|startoftext|>"], "do_sample": True, "temperature": 0.7, "top_p": 0.95,
                   "eos_token_id": [ID["<|return|>"], ID["<|endoftext|>"], ID["<|call|>"]], "pad_token_id": ID["<|endoftext|>"]}
     token_config = {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<|startoftext|>", "eos_token": "<|return|>",
@@ -76,7 +76,7 @@ def write(state, shape, tokenizer, folder):
 
 def load(folder, shape=Shape()):
     """The model as stored, for float32 arithmetic."""
-    tensors, state = load_file(str(folder / "model.safetensors")), {}
+    tensors, state = tensor_file.load(folder / "model.safetensors"), {}
     for ours, theirs, packed in names(shape):
         state[ours] = mxfp4.unpack(tensors[theirs + "_blocks"], tensors[theirs + "_scales"]) if packed else tensors[theirs].float()
     model = Model(shape)

@@ -9,9 +9,13 @@ import math
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 import mxfp4
+
+try:
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+except ImportError:  # PyTorch before 2.5: dense attention only
+    create_block_mask = flex_attention = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +51,12 @@ def stored(weight):
     bits = weight.detach().view(torch.int32)
     bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & -0x10000
     return weight + (bits.view(torch.float32) - weight.detach())
+
+
+def rounds_nothing():
+    """For weights that are already as they are stored: the forward pass computes the same without rounding them again."""
+    global stored
+    stored = mxfp4.fake = lambda weight: weight
 
 
 def rotary_tables(shape, length):
@@ -188,15 +198,20 @@ class Model(nn.Module):
         self.register_buffer("cos", cos, persistent=False)
         self.register_buffer("sin", sin, persistent=False)
 
-    def forward(self, tokens, masks=(None, None)):
-        """Logits, and how unevenly the experts are used (1 when evenly)."""
+    def hidden(self, tokens, masks=(None, None)):
+        """What the head turns into logits, and how unevenly the experts are used (1 when evenly)."""
         length = tokens.shape[1]
         x = F.embedding(tokens, stored(self.embedding.weight))
         balance = 0.0
         for layer in self.layers:
             x, uneven = layer(x, self.cos[:length], self.sin[:length], masks[0 if layer.windowed else 1])
             balance = balance + uneven / len(self.layers)
-        return self.head(self.norm(x)), balance
+        return self.norm(x), balance
+
+    def forward(self, tokens, masks=(None, None)):
+        """Logits, and how unevenly the experts are used."""
+        x, balance = self.hidden(tokens, masks)
+        return self.head(x), balance
 
 
 def block_masks(shape, length, device):
