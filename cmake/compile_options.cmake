@@ -31,7 +31,8 @@ endif()
 
 if(INFERNO_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
-  # RapidJSON 1.1 assigns to a constant in a template that is never instantiated, which newer clangs refuse to parse.
+  # RapidJSON 1.1 assigns to a constant in a template that is never instantiated, which newer clangs refuse to parse. With a
+  # precompiled header clang then misreads <random>, so the preset uses none.
   add_compile_options(-fdelayed-template-parsing -Wno-delayed-template-parsing-in-cxx20
                       -fsanitize-ignorelist=${CMAKE_SOURCE_DIR}/tests/fuzz/ignored.txt)
 endif()
@@ -42,8 +43,21 @@ if(INFERNO_HARDENED)
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=3;-D_GLIBCXX_ASSERTIONS>"
                       "$<$<COMPILE_LANGUAGE:CXX>:-fstack-protector-strong;-fstack-clash-protection;-fcf-protection=full>")
   add_link_options(-Wl,-z,relro,-z,now,-z,noexecstack)
+  # Two builds in two folders are the same, and messages name files as this repository does.
+  # ccache hands the compiler paths that are relative to the build folder. It knows that the folders in these options do not
+  # matter, but not after -Xcompiler: there they would keep clones from sharing what is cached.
+  file(RELATIVE_PATH to_source ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR})
+  set(own_paths -ffile-prefix-map=${CMAKE_SOURCE_DIR}/= -ffile-prefix-map=${CMAKE_BINARY_DIR}/=build/
+      -ffile-prefix-map=${to_source}=)
+  set(cuda_path ${CMAKE_SOURCE_DIR}/)
+  if(CCACHE)
+    set(cuda_path ${to_source})
+  endif()
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${own_paths}>"
+                      "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-ffile-prefix-map=${cuda_path}=>")
 endif()
 
+# libgcc stays shared: its static form needs _dl_find_object of glibc 2.35. Every system has libgcc_s.
 if(INFERNO_PORTABLE)
-  add_link_options(-static-libstdc++ -static-libgcc)
+  add_link_options(-static-libstdc++)
 endif()

@@ -15,7 +15,7 @@ if(INFERNO_CUDA)
     # CUDA::cudart_static is linked by name below: CMake's target also links cudadevrt, which is not used here.
     set(CMAKE_CUDA_RUNTIME_LIBRARY None)
     if(CCACHE)
-      set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
+      set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
     endif()
     enable_language(CUDA)
     # CMake 3.25 does not know that nvcc speaks C++20.

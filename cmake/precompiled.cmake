@@ -5,12 +5,16 @@ set(standard_headers <algorithm> <array> <chrono> <cmath> <cstdint> <filesystem>
     <optional> <set> <span> <string> <string_view> <unordered_map> <utility> <variant> <vector> <fmt/format.h>)
 
 set(kernel_options $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O3>)
-# Tests are compiled more often than they run.
+# Layers whose work is done once a request or once a command, not once a token: -O1 compiles them a quarter faster.
+set(command_options $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)
+# Tests are compiled more often than they run. Unit tests, and those of text, chat and hostile files, only call what they
+# test; the others compute what they compare with.
 set(test_options $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
+set(unit_test_options "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O0;-U_FORTIFY_SOURCE>")
 
 # The compiler refuses a precompiled header that was made with other flags, so each set of flags has a target of its own
 # that makes one; the others reuse it. Sources with flags of their own set SKIP_PRECOMPILE_HEADERS.
-file(WRITE ${CMAKE_BINARY_DIR}/empty.cpp "")
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/empty.cpp CONTENT "")  # written once, not each time
 function(inferno_precompiled_header name)
   cmake_parse_arguments(ARG "" "" "HEADERS;OPTIONS;LINKS" ${ARGN})
   add_library(${name} OBJECT ${CMAKE_BINARY_DIR}/empty.cpp)
@@ -21,6 +25,7 @@ endfunction()
 
 inferno_precompiled_header(inferno_precompiled HEADERS ${standard_headers} LINKS inferno_fmt)
 inferno_precompiled_header(inferno_precompiled_kernels HEADERS ${standard_headers} OPTIONS ${kernel_options} LINKS inferno_fmt)
+inferno_precompiled_header(inferno_precompiled_commands HEADERS ${standard_headers} OPTIONS ${command_options} LINKS inferno_fmt)
 # Programs are compiled with -fPIE, libraries with -fPIC; objects of test programs must be like the former.
 function(inferno_compile_for_program target)
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
@@ -28,7 +33,9 @@ function(inferno_compile_for_program target)
 endfunction()
 
 if(BUILD_TESTING)
-  inferno_precompiled_header(inferno_precompiled_tests HEADERS ${standard_headers} <gmock/gmock.h> <gtest/gtest.h>
-                             OPTIONS ${test_options} LINKS inferno_fmt GTest::gmock)
-  inferno_compile_for_program(inferno_precompiled_tests)
+  foreach(kind test unit_test)
+    inferno_precompiled_header(inferno_precompiled_${kind}s HEADERS ${standard_headers} <gmock/gmock.h> <gtest/gtest.h>
+                               OPTIONS "${${kind}_options}" LINKS inferno_fmt GTest::gmock)
+    inferno_compile_for_program(inferno_precompiled_${kind}s)
+  endforeach()
 endif()
