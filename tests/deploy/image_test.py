@@ -1,0 +1,136 @@
+"""The container image, built by packaging/image and run by podman without a network: image_test.py INFERNO
+
+Needs root, buildah, podman and crun. Runs again in a mount namespace of its own, because crun wants cgroups v2 alone.
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import unittest
+
+import root
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MAX_SIZE, MAX_COMPRESSED = 60_000_000, 30_000_000
+TO_AN_ANSWER = 2  # seconds, from `podman run` on
+
+
+def alone():
+    if os.environ.get("INFERNO_IMAGE_ALONE"):
+        return
+    os.environ["INFERNO_IMAGE_ALONE"] = "1"
+    script = 'mount --make-rprivate / && umount -R /sys/fs/cgroup 2>/dev/null; mount -t cgroup2 none /sys/fs/cgroup && mount -t tmpfs none /run && exec "$@"'
+    os.execvp("unshare", ["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, "-B", *sys.argv])
+
+
+class Image(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="inferno-image-"))
+        cls.store = ["--root", f"{cls.folder}/store", "--runroot", "/run/store", "--storage-driver", "vfs"]
+        (cls.folder / "containers.conf").write_text('[containers]\ndefault_ulimits = []\n[engine]\ncgroup_manager="cgroupfs"\nevents_logger="none"\n')
+        os.environ.update(CONTAINERS_CONF=f"{cls.folder}/containers.conf", BUILDAH=" ".join(cls.store), INFERNO_IMAGE_ROOT=f"{cls.folder}/root",
+                          INFERNO_IMAGE_PACKAGES=f"{cls.folder}/packages", SOURCE_DATE_EPOCH="1700000000")
+        cls.build("inferno:test")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.podman("rm", "-fa", check=False)
+        shutil.rmtree(cls.folder, ignore_errors=True)
+
+    @classmethod
+    def build(cls, tag, *inside, **environment):
+        done = subprocess.run([*inside, ROOT / "packaging/image", PROGRAM, tag], capture_output=True, text=True, env={**os.environ, **environment})
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    @classmethod
+    def podman(cls, *arguments, check=True):
+        done = subprocess.run(["podman", *cls.store, "--runtime", "crun", *arguments], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0 or not check, f"{arguments}: {done.stdout}{done.stderr}"
+        return done
+
+    def inspect(self, tag="inferno:test"):
+        return json.loads(self.podman("image", "inspect", tag).stdout)[0]
+
+    def test_size_user_and_contents(self):
+        image = self.inspect()
+        self.podman("save", "-o", f"{self.folder}/image.tar", "inferno:test")
+        compressed = len(subprocess.run(["gzip", "-6c", f"{self.folder}/image.tar"], check=True, capture_output=True).stdout)
+        print(f"FIGURES image: {image['Size'] / 1e6:.1f} MB, compressed {compressed / 1e6:.1f} MB", flush=True)
+        self.assertLess(image["Size"], MAX_SIZE)
+        self.assertLess(compressed, MAX_COMPRESSED)
+        self.assertEqual(image["Config"]["User"], "10001:10001")
+        self.assertEqual(image["HealthCheck" if "HealthCheck" in image else "Healthcheck"]["Test"][:3], ["CMD", "/usr/bin/inferno", "health"])
+        for shell in ("bin/sh", "usr/bin/dpkg", "usr/bin/bash"):
+            self.assertFalse((self.folder / "root" / shell).exists(), shell)
+
+    def test_it_answers_offline_read_only_and_without_capabilities(self):
+        limits = ["--network", "none", "--read-only", "--tmpfs", "/tmp:mode=1777", "--cap-drop", "ALL", "--cgroups=disabled"]
+        begin = time.monotonic()
+        answer = self.podman("run", "--rm", *limits, "inferno:test", "generate", "--chat", "What is Inferno?", "--temperature", "0")
+        answered = time.monotonic() - begin
+        self.assertIn("Inferno is a program", answer.stdout)
+        begin = time.monotonic()
+        self.podman("run", "-d", "--name", "one", *limits, "--security-opt", "no-new-privileges", "-e", "INFERNO_API_KEY=key", "inferno:test")
+        healthy = self.wait_healthy("one", begin)
+        print(f"FIGURES image: answer {answered:.1f} s after podman run, a server healthy after {healthy:.1f} s", flush=True)
+        self.assertLess(max(answered, healthy), root.allowed(TO_AN_ANSWER))
+        status = self.podman("exec", "one", "/usr/bin/inferno", "health", "http://127.0.0.1:8000/readyz")
+        self.assertEqual(status.stdout.strip(), "ok")
+        self.podman("stop", "-t", "20", "one")
+        self.assertEqual(json.loads(self.podman("inspect", "one").stdout)[0]["State"]["ExitCode"], 0)
+
+    def wait_healthy(self, name, begin):
+        while self.podman("exec", name, "/usr/bin/inferno", "health", check=False).returncode != 0:
+            self.assertLess(time.monotonic() - begin, 30, self.podman("logs", name, check=False))
+            time.sleep(0.05)
+        return time.monotonic() - begin
+
+    def test_the_documented_command_serves_a_model_of_the_users_cache(self):
+        """With the built-in model under the name that docs/install.md has, in a cache as Hugging Face's tools make it."""
+        command = re.search(r"^```sh\n(podman run .*?)^```", (ROOT / "docs/install.md").read_text(), re.DOTALL | re.MULTILINE)[1]
+        name = command.split()[-1]
+        model = self.folder / "home/.cache/huggingface/hub" / f"models--{name.replace('/', '--')}"
+        shutil.copytree(ROOT / "models/builtin", model / "snapshots/0123456789012345678901234567890123456789")
+        (model / "refs").mkdir()
+        (model / "refs/main").write_text("0123456789012345678901234567890123456789")
+        self.podman("tag", "inferno:test", "inferno:latest")
+        # No network is lent to the container, so the port is asked for inside.
+        command = command.replace("-p 127.0.0.1:8000:8000", "--name documented --network none --cgroups=disabled").rstrip()
+        script = f"podman() {{ command podman {' '.join(self.store)} --runtime crun \"$@\"; }}\n{command}"
+        with subprocess.Popen(["bash", "-euc", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "HOME": f"{self.folder}/home"}) as server:
+            try:
+                self.wait_healthy("documented", time.monotonic())
+                logs = self.podman("logs", "documented")
+                self.assertIn(name, logs.stdout + logs.stderr)
+            finally:
+                self.podman("stop", "-t", "20", "documented", check=False)
+                told = server.communicate(timeout=60)[0]
+        self.assertEqual(server.returncode, 0, told)
+
+    def test_a_public_address_needs_a_key(self):
+        done = self.podman("run", "--rm", "--network", "none", "--cgroups=disabled", "inferno:test", check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("without a key", done.stderr)
+
+    def test_the_same_input_gives_the_same_image_without_a_network(self):
+        first, archive = self.inspect()["Id"], f"{self.folder}/archive.tar"
+        self.build("inferno:test", "unshare", "--net", INFERNO_IMAGE_ROOT="", INFERNO_IMAGE_ARCHIVE=archive)  # Debian's files are unpacked again
+        with tarfile.open(archive) as tar:
+            [made] = json.load(tar.extractfile("manifest.json"))
+        self.assertEqual((made["Config"], made["RepoTags"]), (f"{first}.json", ["localhost/inferno:test"]))
+        self.podman("rmi", "-f", first)
+        self.podman("load", "-i", archive)
+        self.assertEqual(self.inspect()["Id"], first)
+
+
+if __name__ == "__main__":
+    alone()
+    PROGRAM = os.path.abspath(sys.argv.pop(1))
+    unittest.main(verbosity=2)

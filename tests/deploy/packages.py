@@ -1,0 +1,32 @@
+"""Builds packages of a build folder once for all tests: packages.folder(BUILD)."""
+import fcntl
+import os
+import pathlib
+import subprocess
+
+EPOCH = "1700000000"
+NAMES = ("inferno", "inferno-balancer", "libinferno0", "libinferno-dev")
+
+
+def folder(build):
+    """A folder with the .deb files and the tarball of this build; made again if the program or the library is newer."""
+    build = pathlib.Path(build).resolve()
+    out = build / "deploy-packages"
+    out.mkdir(exist_ok=True)
+    with open(out / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        stamp = out / "stamp"
+        sources = [build / "inferno", build / "libinferno.so", build / "libinferno.a", build / "CPackConfig.cmake", *(build.parents[1] / "deploy").rglob("*"), *(build.parents[1] / "packaging").rglob("*")]
+        if not stamp.exists() or stamp.stat().st_mtime < max(file.stat().st_mtime for file in sources):
+            done = subprocess.run(["cpack", "-B", str(out)], cwd=build, capture_output=True, text=True, env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH})
+            assert done.returncode == 0, done.stdout + done.stderr
+            stamp.touch()
+    return out
+
+
+def deb(build, name="inferno"):
+    return next(folder(build).glob(f"{name}_*.deb"))
+
+
+def tarball(build):
+    return next(folder(build).glob("inferno-*.tar.xz"))
