@@ -15,6 +15,8 @@ that file; a line with … alone matches any lines.
 Names. Links and their #anchors must lead somewhere, files named in `backticks` must exist, docs/commands.md must
 name every command and option, and the table and the picture of docs/tour.md must agree with src/ and check_layers.py.
 
+Words. Phrases that were once replaced throughout the sources and documents must not come back.
+
 Prose has lines of at most 160 characters, so that a change shows in a diff. Decisions and docs/lab are records: they may
 name files that are gone.
 
@@ -37,7 +39,7 @@ LINE = 160
 PATH_FILES = 45
 # Records of what was decided and measured at the time.
 RECORDS = ("docs/decisions/", "docs/lab/", "docs/builtin-transcript.md")
-FOLDERS = ("src", "tests", "tools", "bench", "cmake", "docs", "models", "dev", ".ci")
+FOLDERS = ("include", "examples", "src", "tests", "tools", "bench", "cmake", "docs", "models", "deploy", "packaging", ".github", "dev", ".ci")
 # `base/error.h`, `upload_ring.h` and `gemv_*.cu` are files too, by the end of their path.
 CODE = re.compile(r"[\w./*-]+\.(h|cpp|cu|cuh|py|mjs)")
 
@@ -95,7 +97,8 @@ def run_step(step, program, folder, known_dev_commands):
         return None
     if words[0] != "inferno":
         return None  # git clone, cd: shown for people
-    environment = {**os.environ, "PATH": f"{program.parent}:{os.environ.get('PATH', '')}", "NO_COLOR": "1"}
+    environment = {**os.environ, "PATH": f"{program.parent}:{os.environ.get('PATH', '')}", "NO_COLOR": "1",
+                   "INFERNO_CONFIG": ""}  # not the developer's own
     try:
         result = subprocess.run(["bash", "-c", step.command], cwd=folder, env=environment, timeout=SECONDS,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -213,6 +216,52 @@ def undocumented(root, program):
             yield f"docs/commands.md: inferno {command} is missing"
 
 
+# Phrases that were replaced throughout, with what is written instead: translated word for word, or of another spelling.
+OLD_PHRASES = {
+    r"found are:": "models here:",
+    r"answers to that and fits": "no matching model fits this machine",
+    r"\bso many (models|requests|seconds|times|tokens|bytes for)": "at most N, that many",
+    r"likeliest so many": "the K most likely",
+    r"nobody confirmed|standard input is no terminal": "confirmation needed and stdin is not a terminal",
+    r"is said to have": "expected N bytes, received M",
+    r"the bytes that came are": "checksum mismatch",
+    r"no line of (figures|statistics)": "don't print statistics",
+    r"\bbegin anew\b|\btakes? a setting back": "start over, reset",
+    r"turns are left|answer back; taken back": "undone, 1 turn left",
+    r"only a part of this model is here|are here already": "partly downloaded, already downloaded",
+    r"other places are only read": "part of the program",
+    r"ended by the limit of tokens": "stopped: token limit",
+    r"so it completes text": "base model without a chat template",
+    r"does not have the setting, or|is set so anyway": "this model has no thinking mode",
+    r"only the hub knows|forbids asking the hub|disables network access": "needs the network, but NAME is set",
+    r"no such quantization in": "NAME has no QUANT; available: …",
+    r"(made|generated) or loaded in": "loaded in",
+    r"cannot write (all of|the whole) (the )?result|what reads it has gone": "could not write the output",
+    r"is there and is no regular file": "exists and is not a regular file",
+    r"partly here nothing is loaded": "a partly downloaded model is never loaded",
+    r"What it cannot do exactly it refuses": "If it cannot do something exactly, it refuses at load time",
+    r"arguments make no sense": "invalid arguments",
+    r"\blicence|\borganisation": "license, organization",
+    r"(planned|rendered|writes?|written|chooses|read|made|built) anew": "again",
+    r"as far as there are such": "where they exist",
+}
+WORDED = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "src", "docs", "include", "examples")
+
+
+def old_phrases(root):
+    """Lines of the sources and documents with a phrase that was replaced."""
+    pattern = re.compile("|".join(f"(?:{phrase})" for phrase in OLD_PHRASES), re.IGNORECASE)
+    for name in WORDED:
+        for file in [root / name] if (root / name).is_file() else sorted((root / name).rglob("*")):
+            path = file.relative_to(root).as_posix()
+            if not file.is_file() or path.startswith(RECORDS) or file.suffix not in (".h", ".cpp", ".cu", ".cuh", ".md", ".py", ".html", ".txt", ".in"):
+                continue
+            for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+                if found := pattern.search(line):
+                    better = next(better for phrase, better in OLD_PHRASES.items() if re.search(phrase, line, re.IGNORECASE))
+                    yield f"{path}:{number}: \"{found[0]}\", better: {better}"
+
+
 def help_of(program, *command):
     return subprocess.run([program, *command, "--help"], check=True, capture_output=True, text=True).stdout
 
@@ -237,6 +286,7 @@ def problems_in(root, program):
         tour = (root / "docs/tour.md").read_text(encoding="utf-8")
         yield from layer_problems(root, tour, check_layers.MAY_INCLUDE)
         yield from path_problems(tour)
+    yield from old_phrases(root)
     files = files_in(root)
     for path in documents(root):
         text = (root / path).read_text(encoding="utf-8")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Shows that check_docs, check_conformance, check_portable and check_hardened can fail. Run by ctest as
+"""Shows that check_docs, check_conformance, check_portable, check_hardened and record can fail. Run by ctest as
 `tools_checker`."""
 import pathlib
 import tempfile
@@ -9,6 +9,7 @@ import check_conformance
 import check_docs
 import check_hardened
 import check_portable
+import record
 
 
 class CheckDocs(unittest.TestCase):
@@ -75,6 +76,11 @@ class CheckDocs(unittest.TestCase):
         self.assertEqual(self.problems(good, files=there), [])
         for bad in ("src/base/gone.h", "gone.h", "tests/gone", "base/gone.h", "other/error.h", "gone_*.cu"):
             self.assertIn(bad, self.problems(f"see `{bad}`\n", files=there)[0])
+
+    def test_replaced_phrases_must_not_come_back(self):
+        there = {"src/a.cpp": 'say("found are: builtin");\n', "docs/lab/old.md": "found are: x\n", "src/b.cpp": "// not so many that\n"}
+        self.assertEqual(self.problems("", files=there), ['src/a.cpp:1: "found are:", better: models here:'])
+        self.assertIn("license", self.problems("a Licence\n")[0])
 
     def test_long_lines_of_prose_are_reported_and_tables_are_not(self):
         self.assertIn("170 characters", self.problems("x" * 170 + "\n")[0])
@@ -153,7 +159,7 @@ class CheckConformance(unittest.TestCase):
 
 class CheckPrograms(unittest.TestCase):
     def test_a_foreign_library_or_a_newer_glibc_is_reported(self):
-        needs, symbols = "  NEEDED               libc.so.6\n", "f GLIBC_2.17\ng GLIBC_2.36\n"
+        needs, symbols = "  NEEDED               libc.so.6\n", "f GLIBC_2.17\ng GLIBC_2.34\n"
         self.assertEqual(list(check_portable.problems_in(needs, symbols)), [])
         self.assertEqual(len(list(check_portable.problems_in(needs + "  NEEDED  libfmt.so.9\n", symbols))), 1)
         self.assertEqual(len(list(check_portable.problems_in(needs, symbols + "h GLIBC_2.38\n"))), 1)
@@ -162,6 +168,34 @@ class CheckPrograms(unittest.TestCase):
     def test_a_program_without_protection_is_reported(self):
         nothing = {"-h": "", "-l": "", "-d": "", "-sW": ""}
         self.assertEqual(len(list(check_hardened.problems_in(nothing))), len(check_hardened.REQUIRED))
+
+
+class Recordings(unittest.TestCase):
+    FRAMES = [record.Frame(0, ["$ inferno play"], True), record.Frame(1, ["$ inferno play", "loading m … 3 %", ">>> hi", "Once upon"]),
+              record.Frame(2, ["$ inferno play", ">>> hi", "Once upon a time", "3 tokens, 2.5 ms"], True)]
+
+    def differences(self, *lines, at, now=FRAMES):
+        kept = [*self.FRAMES]
+        kept[at] = record.Frame(kept[at].at, lines, kept[at].is_step)
+        return record.differences(record.screens(record.as_svg(kept, "t")), record.screens(record.as_svg(now, "t")))
+
+    def test_every_frame_is_compared(self):
+        self.assertEqual(self.differences("$ inferno play", at=0), [])
+        self.assertEqual(self.differences("$ inferno play", ">>> hi", "Once upon a time", "41 tokens, 0.31", "s", at=2), [])
+        self.assertEqual(self.differences("$ inferno play", ">>> hi", "On", at=1), [])
+        self.assertEqual(len(self.differences("$ inferno chat", at=0)), 1)
+        self.assertEqual(len(self.differences("$ inferno play", ">>> hi", "Twice", at=1)), 1)
+        self.assertEqual(len(self.differences("$ inferno play", ">>> hi", "Once upon a time", at=2)), 1)
+        self.assertEqual(len(self.differences("$ inferno play", at=0, now=[*self.FRAMES, record.Frame(3, ["$"], True)])), 1)
+
+    def test_a_figure_of_readme_that_was_not_measured_is_reported(self):
+        results = [{"shape": "llama-3.1-8b", "weights": "bf16", "batch": 1, "depth": 0, "tokens": 2048, "tokens_per_second": 1499.6,
+                    "command": "inferno bench"}]
+        row = "| Llama-3.1-8B, bf16, prompt of 2,048 tokens | 1,{} | 9 |\n"
+        table = "| | Inferno | llama.cpp |\n|---|--:|--:|\n"
+        self.assertEqual(record.stale_rows(table + row.format("500"), results), [])
+        self.assertEqual(len(record.stale_rows(table + row.format("501"), results)), 1)
+        self.assertEqual(len(record.stale_rows(table, results)), 1)
 
 
 if __name__ == "__main__":

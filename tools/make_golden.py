@@ -65,7 +65,7 @@ def make(name, kind, changes, dtype, out):
             parameter.copy_((base + spread * torch.randn_like(parameter)).to(getattr(torch, dtype)).float())
     folder = out / name
     model.to(getattr(torch, dtype)).save_pretrained(folder)
-    # Loaded anew, because .to(bfloat16) also rounds the rotary frequencies, which a real load does not.
+    # Loaded again, because .to(bfloat16) also rounds the rotary frequencies, which a real load does not.
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
     tensors = {}
     for case, count in (("one", 1), ("short", 7), ("long", 61)):
