@@ -25,7 +25,8 @@ endfunction()
 
 inferno_precompiled_header(inferno_precompiled HEADERS ${standard_headers} LINKS inferno_fmt)
 inferno_precompiled_header(inferno_precompiled_kernels HEADERS ${standard_headers} OPTIONS ${kernel_options} LINKS inferno_fmt)
-inferno_precompiled_header(inferno_precompiled_commands HEADERS ${standard_headers} OPTIONS ${command_options} LINKS inferno_fmt)
+# Most sources of these layers, and most unit tests, read or write JSON.
+inferno_precompiled_header(inferno_precompiled_commands HEADERS ${standard_headers} <nlohmann/json.hpp> OPTIONS ${command_options} LINKS inferno_fmt)
 # Programs are compiled with -fPIE, libraries with -fPIC; objects of test programs must be like the former.
 function(inferno_compile_for_program target)
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
@@ -33,9 +34,10 @@ function(inferno_compile_for_program target)
 endfunction()
 
 if(BUILD_TESTING)
+  set(test_headers ${standard_headers} <gmock/gmock.h> <gtest/gtest.h>)
+  set(unit_test_headers ${test_headers} <nlohmann/json.hpp>)
   foreach(kind test unit_test)
-    inferno_precompiled_header(inferno_precompiled_${kind}s HEADERS ${standard_headers} <gmock/gmock.h> <gtest/gtest.h>
-                               OPTIONS "${${kind}_options}" LINKS inferno_fmt GTest::gmock)
+    inferno_precompiled_header(inferno_precompiled_${kind}s HEADERS ${${kind}_headers} OPTIONS "${${kind}_options}" LINKS inferno_fmt GTest::gmock)
     inferno_compile_for_program(inferno_precompiled_${kind}s)
   endforeach()
 endif()
