@@ -3,6 +3,7 @@
 
     load_test.py PROGRAM [unittest arguments]
 """
+import contextlib
 import json
 import os
 import random
@@ -132,10 +133,8 @@ def leave_at_random(server, number, dice):
             time.sleep(dice.choice([0, 0, 0.002, 0.02, 0.1]))
             if dice.random() < 0.5:
                 one.settimeout(0.05)
-                try:
+                with contextlib.suppress(TimeoutError, ConnectionResetError):
                     one.recv(dice.randrange(1, 4000))
-                except TimeoutError:
-                    pass
         if dice.random() < 0.5:
             one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # RST instead of FIN
 
@@ -156,12 +155,12 @@ class Disconnects(scene.Scene):
         scene.together(lambda index: leave(50 * index), 20)
         self.server.wait_until_idle()
         scene.until(lambda: self.server.descriptors() <= self.descriptors, 10, "descriptors are closed")
+        scene.until(lambda: self.server.metrics()["inferno_open_connections"] == 1, 10, "only the connection that asks is open")
         # The first batch with several masked rows starts the threads that fill masks.
         self.assertLessEqual(self.server.threads(), self.threads + os.cpu_count())
         found = self.server.metrics()
         print(f"{found['inferno_cancelled_by_disconnect_total']:.0f} cancelled, memory {before >> 20} to {self.server.memory() >> 20} MiB")
         self.assertEqual(found["vllm:kv_cache_usage_perc"], 0)
-        self.assertEqual(found["inferno_open_connections"], 1)  # the one that asks
         self.assertGreater(found["inferno_cancelled_by_disconnect_total"], 100)
         self.assertLess(self.server.memory(), before + (32 << 20))
         self.assertEqual(self.server.post("/v1/completions", {"prompt": "still", "max_tokens": 3}).status, 200)
