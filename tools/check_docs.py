@@ -17,6 +17,9 @@ name every command and option, and the table and the picture of docs/tour.md mus
 
 Words. Phrases that were once replaced throughout the sources and documents must not come back.
 
+Commits. A hash in the prose must be a commit of this repository, unless FOREIGN_HASHES says whose it is. Where there is no
+history, in a tarball or a shallow clone, nothing is said about them.
+
 Prose has lines of at most 160 characters, so that a change shows in a diff. Decisions and docs/lab are records: they may
 name files that are gone.
 
@@ -171,6 +174,32 @@ def wrong_excerpts(root, path, text):
                 break
 
 
+# Hashes that are no commits of this repository.
+FOREIGN_HASHES = {
+    "b21e4de": "llama.cpp",
+    "4564255a": "the Gateway API",
+    "84436a9": "the Gateway API's inference extension",
+}
+
+
+def commits_of(root):
+    """The hashes of the history; None if it is not here as a whole."""
+    def git(*arguments):
+        done = subprocess.run(["git", "-C", root, *arguments], capture_output=True, text=True)
+        return done.stdout if done.returncode == 0 else ""
+    # A tarball may lie in a repository of someone else.
+    if git("rev-parse", "--show-toplevel", "--is-shallow-repository").split("\n")[:2] != [str(root), "false"]:
+        return None
+    return git("rev-list", "HEAD").split()
+
+
+def unknown_commits(path, text, commits):
+    for number, line in enumerate(without_blocks(text).splitlines(), 1):
+        for name in re.findall(r"(?<![\w@/.-])(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,40}(?![\w/-])", line):
+            if name not in FOREIGN_HASHES and not any(commit.startswith(name) for commit in commits):
+                yield f"{path}:{number}: {name} is not a commit of this repository"
+
+
 def long_lines(path, text):
     for number, line in enumerate(without_blocks(text).splitlines(), 1):
         if len(line) > LINE and not line.lstrip().startswith(("|", "    ")):
@@ -288,8 +317,11 @@ def problems_in(root, program):
         yield from path_problems(tour)
     yield from old_phrases(root)
     files = files_in(root)
+    commits = commits_of(root)
     for path in documents(root):
         text = (root / path).read_text(encoding="utf-8")
+        if commits is not None:
+            yield from unknown_commits(path, text, commits)
         yield from broken_links(root, path, text)
         yield from wrong_excerpts(root, path, text)
         if not path.as_posix().startswith(RECORDS):
