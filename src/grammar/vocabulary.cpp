@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
+#include <numeric>
 
 #include "base/utf8.h"
 #include "grammar/characters.h"
@@ -13,23 +13,58 @@ namespace {
 // Characters of the tokens of a class at most; for words and for other plain tokens.
 constexpr std::array<std::uint32_t, 4> class_limits = {2, 8, 32, 1024};
 
-// The plain characters at the beginning.
-struct PlainStart {
-  std::uint32_t characters = 0;
-  std::size_t bytes = 0;
-  bool is_word = true;
-};
-
 PlainStart plain_start(std::string_view bytes) {
   PlainStart start;
   while (start.bytes < bytes.size()) {
-    const auto character = utf8::decode(bytes, start.bytes);
-    if (character.length == 0 || !is_plain(character.code)) break;
-    start.is_word = start.is_word && is_word(character.code);
-    start.bytes += static_cast<std::size_t>(character.length);
+    auto code = static_cast<char32_t>(static_cast<std::uint8_t>(bytes[start.bytes]));
+    int length = 1;
+    if (code >= 0x80) {
+      const auto character = utf8::decode(bytes, start.bytes);
+      code = character.code;
+      length = character.length;
+    }
+    if (length == 0 || !is_plain(code)) break;
+    start.is_word = start.is_word && is_word(code);
+    start.bytes += static_cast<std::uint32_t>(length);
     ++start.characters;
   }
   return start;
+}
+
+// The index of the class of tokens that are nothing but plain characters, 0 for all others.
+std::size_t class_of(const PlainStart& start, std::size_t bytes) {
+  if (start.bytes != bytes || start.characters > class_limits.back()) return 0;
+  const auto limit = std::ranges::lower_bound(class_limits, start.characters);
+  return (start.is_word ? 0 : class_limits.size()) + static_cast<std::size_t>(limit - class_limits.begin()) +
+         1;
+}
+
+// The first eight bytes as a number, so that comparing numbers is comparing bytes.
+std::uint64_t head_of(std::string_view text) {
+  std::uint64_t head = 0;
+  for (std::size_t i = 0; i < sizeof(head); ++i)
+    head = head << 8 | (i < text.size() ? static_cast<std::uint8_t>(text[i]) : 0u);
+  return head;
+}
+
+// Sorts by the bytes of texts. Their heads settle most pairs, without a look at the texts.
+template <typename Item, typename TextOf>
+void sort_by_text(std::vector<Item>& items, TextOf text_of) {
+  struct Keyed {
+    std::uint64_t head = 0;
+    Item item;
+  };
+  std::vector<Keyed> keyed;
+  keyed.reserve(items.size());
+  for (const Item& item : items) keyed.push_back({head_of(text_of(item)), item});
+  std::ranges::sort(keyed, {}, &Keyed::head);
+  for (auto first = keyed.begin(); first != keyed.end();) {
+    const auto last = std::find_if(first, keyed.end(), [&](const Keyed& k) { return k.head != first->head; });
+    if (last - first > 1)
+      std::ranges::sort(first, last, {}, [&](const Keyed& one) { return text_of(one.item); });
+    first = last;
+  }
+  std::ranges::transform(keyed, items.begin(), &Keyed::item);
 }
 
 void set_bit(std::vector<std::uint32_t>& mask, TokenId token) {
@@ -80,67 +115,78 @@ Vocabulary::Vocabulary(const Tokenizer& tokenizer) {
   const auto count = static_cast<std::size_t>(tokenizer.size());
   is_ordinary_.resize(count);
   ordinary_mask_.resize((count + 31) / 32);
+  plain_mask_.resize(mask_words());
   reach_ = {.longest = 1, .longest_key = 0};
+  offsets_.reserve(count + 1);
   offsets_.push_back(0);
-  std::vector<std::vector<TokenId>> ids(2 * class_limits.size() + 1);
+  std::vector<TokenId> sorted;
   for (TokenId token = 0; token < tokenizer.size(); ++token) {
     const std::string_view bytes = tokenizer.bytes(token);
     if (!bytes.empty() && !is_control(tokenizer, token)) {
       is_ordinary_[static_cast<std::size_t>(token)] = true;
       set_bit(ordinary_mask_, token);
       text_ += bytes;
-      measure(bytes);
-      if (bytes.find_first_of("\",") != std::string_view::npos) tokens_for_keys_.push_back(token);
-      const auto quotes = std::ranges::count(bytes, '"');
-      if (quotes >= 2) tokens_with_keys_.push_back(token);
-      if (quotes >= 3) tokens_with_two_keys_.push_back(token);
-      const PlainStart start = plain_start(bytes);
-      const bool all_plain = start.bytes == bytes.size() && start.characters <= class_limits.back();
-      const auto limit = std::ranges::lower_bound(class_limits, start.characters);
-      const std::size_t group = (start.is_word ? 0 : class_limits.size()) +
-                                static_cast<std::size_t>(limit - class_limits.begin()) + 1;
-      ids[all_plain ? group : 0].push_back(token);
+      measure(token, bytes);
+      sorted.push_back(token);
     }
     offsets_.push_back(static_cast<std::uint32_t>(text_.size()));
   }
-  plain_mask_.resize(mask_words());
-  std::vector<TokenId> sorted;
-  for (std::size_t group = 0; group < ids.size(); ++group) {
-    classes_.emplace_back();
-    if (group > 0) {
-      classes_.back().max_characters = class_limits[(group - 1) % class_limits.size()];
-      classes_.back().is_word = group <= class_limits.size();
-    }
-    build_class(classes_.back(), ids[group]);
-    const auto middle = static_cast<std::ptrdiff_t>(sorted.size());
-    sorted.insert(sorted.end(), ids[group].begin(), ids[group].end());
-    std::ranges::inplace_merge(sorted, sorted.begin() + middle, by_bytes());
-    if (group == 0) continue;
-    for (const TokenId id : ids[group])
-      classes_.back().by_length.push_back({plain_start(bytes(id)).characters, id});
-    std::ranges::sort(classes_.back().by_length, {}, &TokenClass::Sized::characters);
-    for (std::size_t i = 0; i < plain_mask_.size(); ++i) plain_mask_[i] |= classes_.back().mask[i];
-    if (!ids[group].empty())
-      longest_plain_ = std::max(longest_plain_, classes_.back().by_length.back().characters);
-  }
+  sort_by_text(sorted, [this](TokenId token) { return bytes(token); });
   build_trie(trie_, sorted);
-  build_tails(ids[0]);
+
+  std::vector<std::vector<Measured>> tokens(2 * class_limits.size() + 1);
+  for (const TokenId token : sorted) {
+    const PlainStart start = plain_start(bytes(token));
+    tokens[class_of(start, bytes(token).size())].push_back({token, start});
+  }
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    TokenClass& token_class = classes_.emplace_back();
+    if (i > 0) {
+      token_class.max_characters = class_limits[(i - 1) % class_limits.size()];
+      token_class.is_word = i <= class_limits.size();
+    }
+    build_class(token_class, tokens[i]);
+  }
+  build_tails(tokens[0]);
 }
 
-void Vocabulary::measure(std::string_view bytes) {
-  reach_.longest = std::max(reach_.longest, static_cast<std::uint32_t>(bytes.size()));
-  if (std::ranges::count(bytes, '"') < 2) return;
-  reach_.longest_key = std::max(reach_.longest_key, static_cast<std::uint32_t>(bytes.size()));
+void Vocabulary::measure(TokenId token, std::string_view bytes) {
+  const auto length = static_cast<std::uint32_t>(bytes.size());
+  reach_.longest = std::max(reach_.longest, length);
+  const auto quotes = std::ranges::count(bytes, '"');
+  if (quotes >= 1 || bytes.find(',') != std::string_view::npos) tokens_for_keys_.push_back(token);
+  if (quotes < 2) return;
+  reach_.longest_key = std::max(reach_.longest_key, length);
+  tokens_with_keys_.push_back(token);
+  if (quotes >= 3) tokens_with_two_keys_.push_back(token);
 }
 
-void Vocabulary::build_class(TokenClass& token_class, std::vector<TokenId>& ids) {
-  std::ranges::sort(ids, by_bytes());
+// `tokens` are sorted by their bytes.
+void Vocabulary::build_class(TokenClass& token_class, const std::vector<Measured>& tokens) {
   token_class.mask.resize(mask_words());
-  for (const TokenId id : ids) set_bit(token_class.mask, id);
+  std::vector<TokenId> ids;
+  ids.reserve(tokens.size());
+  for (const Measured& token : tokens) {
+    set_bit(token_class.mask, token.id);
+    ids.push_back(token.id);
+  }
   build_trie(token_class.trie, ids);
+  if (token_class.max_characters == 0) return;
+  for (std::size_t i = 0; i < plain_mask_.size(); ++i) plain_mask_[i] |= token_class.mask[i];
+  // By counting: there are few lengths.
+  std::vector<std::uint32_t> begins(token_class.max_characters + 2);
+  for (const Measured& token : tokens) ++begins[token.start.characters + 1];
+  std::partial_sum(begins.begin(), begins.end(), begins.begin());
+  token_class.by_length.resize(tokens.size());
+  for (const Measured& token : tokens)
+    token_class.by_length[begins[token.start.characters]++] = {token.start.characters, token.id};
+  if (!tokens.empty()) longest_plain_ = std::max(longest_plain_, token_class.by_length.back().characters);
 }
 
 void Vocabulary::build_trie(std::vector<TrieNode>& trie, std::span<const TokenId> sorted) {
+  std::size_t total = 0;
+  for (const TokenId id : sorted) total += bytes(id).size();
+  trie.reserve(total);
   TrieBuilder builder(trie);
   for (const TokenId id : sorted) {
     if (builder.add(bytes(id))) {
@@ -158,19 +204,23 @@ void Vocabulary::build_trie(std::vector<TrieNode>& trie, std::span<const TokenId
   builder.finish();
 }
 
-void Vocabulary::build_tails(const std::vector<TokenId>& ids) {
+void Vocabulary::build_tails(const std::vector<Measured>& tokens) {
   struct Tail {
     std::string_view bytes;
     TokenClass::Sized token;
   };
   std::vector<Tail> tails;
-  for (const TokenId id : ids) {
-    PlainStart start = plain_start(bytes(id));
-    if (start.bytes == bytes(id).size()) start = {};  // too long for a class
-    tails.push_back({bytes(id).substr(start.bytes), {start.characters, id}});
-    tails_.longest = std::max(tails_.longest, static_cast<std::uint32_t>(tails.back().bytes.size()));
+  tails.reserve(tokens.size());
+  std::size_t total = 0;
+  for (const auto& [id, start] : tokens) {
+    const bool is_too_long = start.bytes == bytes(id).size();  // for a class
+    const std::string_view tail = bytes(id).substr(is_too_long ? 0 : start.bytes);
+    tails.push_back({tail, {is_too_long ? 0 : start.characters, id}});
+    tails_.longest = std::max(tails_.longest, static_cast<std::uint32_t>(tail.size()));
+    total += tail.size();
   }
-  std::ranges::sort(tails, {}, &Tail::bytes);
+  sort_by_text(tails, [](const Tail& tail) { return tail.bytes; });
+  tails_.trie.reserve(total);
   TrieBuilder builder(tails_.trie);
   tails_.groups.push_back(0);
   for (const Tail& tail : tails) {

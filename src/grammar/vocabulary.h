@@ -24,6 +24,13 @@ struct TrieNode {
   std::uint32_t has_group : 1;
 };
 
+// The plain characters (characters.h) at the beginning of a token.
+struct PlainStart {
+  std::uint32_t characters = 0;
+  std::uint32_t bytes = 0;
+  bool is_word = true;
+};
+
 // Tokens of one kind. Most consist of plain characters, and many of them of word characters only
 // (characters.h); they are sorted by their number of characters, so that a state that surely accepts them
 // takes `mask` and walks no trie.
@@ -95,13 +102,14 @@ class Vocabulary {
   std::vector<TokenId> prefixes_of(std::string_view text) const;
 
  private:
-  auto by_bytes() const {
-    return [this](TokenId a, TokenId b) { return bytes(a) < bytes(b); };
-  }
-  void build_class(TokenClass& token_class, std::vector<TokenId>& ids);
+  struct Measured {
+    TokenId id = 0;
+    PlainStart start;
+  };
+  void build_class(TokenClass& token_class, const std::vector<Measured>& tokens);
   void build_trie(std::vector<TrieNode>& trie, std::span<const TokenId> sorted);
-  void build_tails(const std::vector<TokenId>& ids);
-  void measure(std::string_view bytes);
+  void build_tails(const std::vector<Measured>& tokens);
+  void measure(TokenId token, std::string_view bytes);
 
   std::vector<bool> is_ordinary_;
   std::string text_;  // of all tokens, one after the other
