@@ -139,6 +139,17 @@ class Results(Scene):
             self.assertIn(b"unevaluatedItems", bench("--engine", "--schema", path, code=4).stderr)
             bench("--schema", path, code=2)
 
+    def test_show_answers_in_harmony_beside_free_ones(self):
+        found = json.loads(inferno("bench", models.ROOT / "models/builtin", "--device", "cpu", "-p", "0", "-n", "8", "-b", "2", "-r", "1", "--engine",
+                                   "--harmony-mask", "--temperature", "1", "--json").stdout)
+        rows = {row["test"]: row for row in found["results"] if row["test"].startswith("engine")}
+        self.assertEqual(list(rows), ["engine tg8", "engine tg8 harmony"])
+        self.assertNotIn("mask_seconds", rows["engine tg8"])
+        self.assertGreater(rows["engine tg8 harmony"]["mask_seconds"], 0)
+        self.assertIn(" --engine --harmony-mask", found["command"])
+        self.assertIn(b"not in Harmony", bench("--engine", "--harmony-mask", code=2).stderr)
+        bench("--harmony-mask", code=2)
+
     def test_say_how_tokens_are_drawn(self):
         drawn = ("--temperature", "0.8", "--top-k", "40", "--top-p", "0.5")
         found = json.loads(bench("-o", "json", "--engine", "-n", "2", *drawn).stdout)

@@ -239,13 +239,15 @@ Measurement EngineMeasurer::measure(Measurement out, int repeat, const Constrain
 }
 
 Measurement EngineMeasurer::generate(int streams, int tokens, int repeat, double weight_bytes,
-                                     const std::shared_ptr<PendingConstraint>& constraint) {
-  Measurement out = {.test = fmt::format("engine tg{}{}", tokens, constraint ? " schema" : ""),
+                                     const MeasuredConstraint& constraint) {
+  const std::string_view space = constraint.name.empty() ? "" : " ";
+  Measurement out = {.test = fmt::format("engine tg{}{}{}", tokens, space, constraint.name),
                      .batch = streams,
                      .tokens = tokens,
                      .seconds = {},
                      .bytes_per_step = weight_bytes};
-  return measure(std::move(out), repeat, Constraints(static_cast<std::size_t>(streams), constraint));
+  return measure(std::move(out), repeat,
+                 Constraints(static_cast<std::size_t>(streams), constraint.constraint));
 }
 
 Measurement EngineMeasurer::generate_half(int streams, int tokens, int repeat, double weight_bytes,

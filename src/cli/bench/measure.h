@@ -58,6 +58,12 @@ class Measurer {
   std::vector<TokenId> next_;
 };
 
+// What answers must satisfy, and the word for it in the names of tests.
+struct MeasuredConstraint {
+  std::string name;
+  std::shared_ptr<PendingConstraint> constraint;
+};
+
 // Measures generation through the engine, as users experience it: requests are submitted together and their
 // tokens read as they arrive.
 class EngineMeasurer {
@@ -68,7 +74,7 @@ class EngineMeasurer {
   // From a prompt of one token. The clock starts with the first token of each run. An answer that a
   // constraint ends early is followed by another one, until its stream has had its tokens.
   Measurement generate(int streams, int tokens, int repeat, double weight_bytes,
-                       const std::shared_ptr<PendingConstraint>& constraint = nullptr);
+                       const MeasuredConstraint& constraint = {});
   // Every second stream is constrained. The time is that of the free ones: the rate is the one of as many
   // streams as fast as they are.
   Measurement generate_half(int streams, int tokens, int repeat, double weight_bytes,

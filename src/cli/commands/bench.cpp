@@ -16,6 +16,7 @@
 #include "base/thread_pool.h"
 #include "base/thread_time.h"
 #include "base/utf8.h"
+#include "chat/conversation.h"
 #include "checkpoint/config_json.h"
 #include "cli/bench/constrain_bench.h"
 #include "cli/bench/measure.h"
@@ -49,9 +50,11 @@ struct BenchOptions {
   int repeat = 3;
   float router_skew = 0.0f;
   Sampling sampling;
-  bool engine = false, verbose = false, profile = false;
+  bool engine = false, harmony_mask = false, verbose = false, profile = false;
   DeviceOptions device;
   ServeLoadOptions load;
+
+  bool needs_tokenizer() const { return harmony_mask || !schema.empty(); }
 };
 
 // Quantizations of safetensors by the names that people use, and the blocks that they become.
@@ -111,6 +114,7 @@ std::string command_of(const BenchOptions& options, const BenchReport& report) {
                      fmt::join(options.prompts, ","), fmt::join(options.generate, ","),
                      fmt::join(options.depths, ","), fmt::join(options.batches, ","), options.repeat);
   if (options.engine) out += " --engine";
+  if (options.harmony_mask) out += " --harmony-mask";
   if (!options.schema.empty()) out += fmt::format(" --schema {}", options.schema);
   if (options.router_skew > 0.0f) out += fmt::format(" --router-skew {}", options.router_skew);
   const Sampling& sampling = options.sampling;
@@ -156,29 +160,67 @@ int max_tokens(const DeviceInfo& device) {
   return device.kernels.starts_with("sm_") ? 2048 : 512;
 }
 
+std::shared_ptr<PendingConstraint> compiled(std::shared_ptr<PendingConstraint> pending) {
+  pending->wait();
+  pending->get();  // throws what is wrong with the constraint
+  return pending;
+}
+
 std::shared_ptr<PendingConstraint> compiled_schema(const BenchOptions& options, ConstraintStore& store) {
   constexpr std::uint64_t max_bytes = std::uint64_t{2} << 20;
   ReplyConstraint constraint;
   constraint.text = TextConstraint{.kind = TextConstraint::Kind::schema,
                                    .source = read_file(options.schema, max_bytes, Pipes::accept),
                                    .place = "/schema"};
-  auto pending = store.compile(constraint, {}, nullptr);
-  pending->wait();
-  pending->get();  // throws what is wrong with the schema
-  return pending;
+  return compiled(store.compile(constraint, {}, nullptr));
+}
+
+// The form of a reply in Harmony, without functions.
+std::shared_ptr<PendingConstraint> compiled_harmony(const ModelFiles& files, const Tokenizer& tokenizer,
+                                                    ConstraintStore& store) {
+  const auto chat = files.chat_format(tokenizer);
+  Conversation conversation;
+  conversation.messages = Json::array({{{"role", "user"}, {"content", "Hello"}}});
+  const ReplyShape shape = chat ? chat->shape(conversation, chat->render(conversation)) : ReplyShape{};
+  if (shape.kind != ReplyShape::Kind::channels) {
+    fail(ErrorKind::invalid_request, "--harmony-mask: replies of this model are not in Harmony",
+         {.why = "its chat format does not have the channels of gpt-oss",
+          .next = "choose gpt-oss or its tokenizer.json with -m, or leave out --harmony-mask"});
+  }
+  return compiled(store.compile({}, shape, nullptr));
+}
+
+// What answers are measured with beside free ones. It needs the store as long as it is used.
+struct BenchConstraints {
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<ConstraintStore> store;
+  MeasuredConstraint harmony, schema;
+};
+
+BenchConstraints compile_constraints(const BenchOptions& options, int vocab) {
+  BenchConstraints out;
+  if (!options.needs_tokenizer()) return out;
+  const ModelFiles files(options.model.path);
+  out.tokenizer = files.tokenizer();
+  if (out.tokenizer->size() > vocab)
+    fail(ErrorKind::invalid_request,
+         fmt::format("the tokenizer has {} tokens and the model {}; they do not belong together",
+                     out.tokenizer->size(), vocab),
+         {.why = {}, .next = "choose the tokenizer.json of this model with -m"});
+  out.store = std::make_unique<ConstraintStore>(*out.tokenizer);
+  if (options.harmony_mask)
+    out.harmony = {.name = "harmony", .constraint = compiled_harmony(files, *out.tokenizer, *out.store)};
+  if (!options.schema.empty())
+    out.schema = {.name = "schema", .constraint = compiled_schema(options, *out.store)};
+  return out;
 }
 
 // Through the engine: as many streams as the batch, submitted together.
 void measure_engine(const BenchOptions& options, std::unique_ptr<Backend> backend, LoadedModel model,
                     BenchReport& report) {
-  const std::unique_ptr<Tokenizer> tokenizer =
-      options.schema.empty() ? nullptr : ModelFiles(options.model.path).tokenizer();
-  if (tokenizer && tokenizer->size() > model.decoder->spec().vocab)
-    fail(ErrorKind::invalid_request,
-         fmt::format("--schema: the tokenizer has {} tokens and the model {}; they do not belong together",
-                     tokenizer->size(), model.decoder->spec().vocab));
-  const auto store = tokenizer ? std::make_unique<ConstraintStore>(*tokenizer) : nullptr;
-  const auto constraint = store ? compiled_schema(options, *store) : nullptr;
+  const BenchConstraints constraints = compile_constraints(options, model.decoder->spec().vocab);
+  const MeasuredConstraint& harmony = constraints.harmony;
+  const MeasuredConstraint& schema = constraints.schema;
   EngineMeasurer measurer(std::move(backend), std::move(model.decoder), max_of(options.batches),
                           options.sampling);
   for (const int batch : options.batches) {
@@ -186,10 +228,13 @@ void measure_engine(const BenchOptions& options, std::unique_ptr<Backend> backen
       if (tokens == 0) continue;
       const double bytes = model.report.weights.step_bytes(batch);
       report.rows.push_back(measurer.generate(batch, tokens, options.repeat, bytes));
-      if (constraint)
-        report.rows.push_back(measurer.generate(batch, tokens, options.repeat, bytes, constraint));
-      if (constraint && batch > 1)
-        report.rows.push_back(measurer.generate_half(batch, tokens, options.repeat, bytes, constraint));
+      if (harmony.constraint)
+        report.rows.push_back(measurer.generate(batch, tokens, options.repeat, bytes, harmony));
+      if (!schema.constraint) continue;
+      report.rows.push_back(measurer.generate(batch, tokens, options.repeat, bytes, schema));
+      if (batch > 1)
+        report.rows.push_back(
+            measurer.generate_half(batch, tokens, options.repeat, bytes, schema.constraint));
     }
   }
 }
@@ -353,7 +398,7 @@ void run_or_load(BenchOptions& options) {
   if (!options.stored.empty()) return draw_stored(options);
   if (!options.load.url.empty()) return run_load(options);
   // A shape needs a model only for its tokenizer: a default model need not be on this machine.
-  const bool needs_model = options.shape.empty() || !options.schema.empty();
+  const bool needs_model = options.shape.empty() || options.needs_tokenizer();
   if (needs_model && !options.model_name.empty()) {
     options.model = Catalogue(catalogue_settings(Environment::of_process())).resolve(options.model_name);
     options.model.path = folder_of_weights(options.model.path);
@@ -366,8 +411,10 @@ void run_or_load(BenchOptions& options) {
     say(fmt::format("model: {} (choose another with MODEL or --shape)\n", options.model.name));
   }
   if (!options.constrain.empty()) return run_constrain(options);
-  if (!options.schema.empty() && options.model.path.empty())
-    fail(ErrorKind::invalid_request, "--schema with --shape needs a tokenizer: -m FILE/tokenizer.json");
+  if (options.needs_tokenizer() && options.model.path.empty())
+    fail(ErrorKind::invalid_request,
+         fmt::format("--{} with --shape needs a tokenizer: -m FILE/tokenizer.json",
+                     options.schema.empty() ? "harmony-mask" : "schema"));
   run(options);
 }
 
@@ -379,7 +426,7 @@ std::string plot_problem(const std::string& file) {
 void add_model_option(Command command, BenchOptions& options, Option model) {
   command
       .option("-m,--model", options.model_name,
-              "the same as MODEL; with --constrain and --schema also a tokenizer.json")
+              "the same as MODEL; with --constrain, --schema and --harmony-mask also a tokenizer.json")
       .excludes(model);
 }
 
@@ -440,6 +487,10 @@ void bench(CommandLine app) {
   command
       .option("--schema", options->schema,
               "with --engine: the same again with answers that follow the JSON schema in this file")
+      .needs(engine);
+  command
+      .flag("--harmony-mask", options->harmony_mask,
+            "with --engine: the same again with answers that keep to the form of Harmony")
       .needs(engine);
   command.option("-r,--repeat", options->repeat, "timed runs of each test").range(1, 1000).shows_default();
   command.option("-o,--output", options->output, "md, json or csv")
