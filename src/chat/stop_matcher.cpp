@@ -55,6 +55,7 @@ std::string StopMatcher::push(std::string_view text) {
 }
 
 std::string StopMatcher::finish() {
+  for (Stop& stop : stops_) stop.seen = 0;
   return std::exchange(held_, {});
 }
 

@@ -18,7 +18,7 @@ class StopMatcher {
   // The text that is safe to show now. The stop string that ends first wins; if several end together, the
   // longest. All text after it is dropped.
   std::string push(std::string_view text);
-  // The text that was held back.
+  // The text that was held back, because it ends here. What is pushed next is a text of its own.
   std::string finish();
 
   bool stopped() const { return !matched_.empty(); }

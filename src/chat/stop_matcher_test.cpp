@@ -59,6 +59,16 @@ TEST(StopMatcher, LetsEverythingThroughWithoutStopStrings) {
   EXPECT_EQ(run({""}, {"a", "b"}), (Outcome{"ab", ""}));
 }
 
+TEST(StopMatcher, BeginsAgainAfterWhatItGaveBack) {
+  StopMatcher matcher({"abc"});
+  EXPECT_EQ(matcher.push("xab"), "x");
+  EXPECT_EQ(matcher.finish(), "ab");
+  EXPECT_EQ(matcher.push("cabx"), "cabx");
+  EXPECT_FALSE(matcher.stopped());
+  EXPECT_EQ(matcher.push("abcd"), "");
+  EXPECT_EQ(matcher.matched(), "abc");
+}
+
 TEST(StopMatcher, GivesTheSameForEverySplitAndAgreesWithASearch) {
   std::mt19937 random(7);
   const auto letters = [&](std::size_t most) {

@@ -121,10 +121,7 @@ std::vector<ReplyPart> AnswerReader::last_parts(FinishReason reason) {
   if (reason != FinishReason::stop) std::erase_if(parts, is_warning);
   trace_.settle(parts, 0);
   parts = kept(std::move(parts));
-  ContentDelta rest{matcher_.finish()};
-  answer_.text += rest.text;
-  trace_.show(rest.text.size());
-  if (!rest.text.empty()) parts.emplace_back(std::move(rest));
+  release_held(parts);
   return parts;
 }
 
@@ -135,9 +132,20 @@ std::string AnswerReader::shown(const std::string& content) {
   return text;
 }
 
-// Adds the parts to the answer and returns them, with content only up to a stop string.
+// Adds the text that is held back because it may begin a stop string, to the answer and to `parts`.
+void AnswerReader::release_held(std::vector<ReplyPart>& parts) {
+  ContentDelta rest{matcher_.finish()};
+  if (rest.text.empty()) return;
+  answer_.text += rest.text;
+  trace_.show(rest.text.size());
+  parts.emplace_back(std::move(rest));
+}
+
+// Adds the parts to the answer and returns them, up to a stop string.
 std::vector<ReplyPart> AnswerReader::kept(std::vector<ReplyPart> parts) {
+  std::vector<ReplyPart> kept;
   for (ReplyPart& part : parts) {
+    if (is_stopped()) break;
     std::visit(
         [&](auto& delta) {
           using Delta = std::decay_t<decltype(delta)>;
@@ -145,8 +153,10 @@ std::vector<ReplyPart> AnswerReader::kept(std::vector<ReplyPart> parts) {
             delta.text = shown(delta.text);
             answer_.text += delta.text;
           } else if constexpr (std::is_same_v<Delta, ReasoningDelta>) {
+            release_held(kept);
             answer_.reasoning += delta.text;
           } else if constexpr (std::is_same_v<Delta, ToolCallDelta>) {
+            release_held(kept);
             keep_call(delta);
           } else {
             // Each warning once: a model that breaks its protocol does so again and again.
@@ -160,9 +170,9 @@ std::vector<ReplyPart> AnswerReader::kept(std::vector<ReplyPart> parts) {
           }
         },
         part);
+    if (!is_empty(part)) kept.push_back(std::move(part));
   }
-  std::erase_if(parts, is_empty);
-  return parts;
+  return kept;
 }
 
 void AnswerReader::keep_call(const ToolCallDelta& delta) {

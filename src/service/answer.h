@@ -60,6 +60,7 @@ class AnswerReader {
   std::vector<ReplyPart> parts_of(TokenId token);
   std::vector<ReplyPart> last_parts(FinishReason reason);
   std::string shown(const std::string& content);
+  void release_held(std::vector<ReplyPart>& parts);
   std::vector<ReplyPart> kept(std::vector<ReplyPart> parts);
   void keep_call(const ToolCallDelta& delta);
   void finish(const Finished& finished);

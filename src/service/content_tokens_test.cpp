@@ -123,6 +123,40 @@ TEST_F(ContentTokens, ContinueWhereMarkupWasOnlyBegun) {
   EXPECT_EQ(pieces_of("<tool_call>Hello", thinking), (Texts{"<tool_", "call>", "Hello"}));
 }
 
+// Text in quotes, calls in brackets, in the order in which a client sees them.
+std::string in_order(const std::vector<ReplyPart>& parts) {
+  std::string order;
+  for (const ReplyPart& part : parts) {
+    if (const auto* content = std::get_if<ContentDelta>(&part)) order += "'" + content->text + "'";
+    if (const auto* reasoning = std::get_if<ReasoningDelta>(&part)) order += "(" + reasoning->text + ")";
+    if (const auto* call = std::get_if<ToolCallDelta>(&part))
+      order += "[" + call->name + call->arguments + "]";
+  }
+  return order;
+}
+
+TEST_F(ContentTokens, ThatMayBeginAStopStringComeBeforeACall) {
+  PreparedRequest prepared = request(thinking);
+  prepared.stops = {"wo!"};
+  AnswerReader reader(*tokenizer_, prepared);
+  std::vector<ReplyPart> parts;
+  const auto take = [&](const Event& event) {
+    for (ReplyPart& part : reader.take(event)) parts.push_back(std::move(part));
+  };
+  const std::string reply = R"(wo<tool_call>{"name": "f", "arguments": {}}</tool_call>!)";
+  for (const TokenId token : tokenizer_->encode_prompt(reply)) {
+    take(Sampled{.token = token, .logprob = -1.0f, .alternatives = {}});
+  }
+  take(Finished{});
+  const std::string order = in_order(parts);
+  EXPECT_TRUE(order.starts_with("'wo'[f")) << order;
+  EXPECT_TRUE(order.ends_with("]'!'")) << order;  // what follows a call completes no stop string
+  EXPECT_FALSE(reader.is_stopped());
+  EXPECT_EQ(reader.answer().text, "wo!");
+  EXPECT_EQ(texts(reader.answer()), (Texts{"w", "o", "!"}));
+  EXPECT_EQ(reader.answer().finish_reason, "tool_calls");
+}
+
 TEST_F(ContentTokens, AreThoseOfTheFinalChannel) {
   EXPECT_EQ(pieces_of("<|channel|>analysis<|message|>thought</<|end|><|start|>assistant<|channel|>final"
                       "<|message|>final Hello<|return|>",
