@@ -95,6 +95,22 @@ TEST(MessageEvents, StreamThinkingTextAndCallsAsBlocks) {
   EXPECT_EQ(scene.sum.message().at("stop_reason"), "tool_use");
 }
 
+TEST(MessageEvents, StreamTextAfterACallAsABlockOfItsOwn) {
+  Scene scene;
+  scene.add({ReasoningDelta{"Hm."}});
+  scene.add({ContentDelta{"First."}, call(0, "call_a", "read"), arguments(0, "{}")});
+  scene.add({ContentDelta{" Then"}, ContentDelta{" this."}});
+  scene.finish("tool_calls");
+  EXPECT_EQ(scene.order(),
+            "message_start ping start:thinking thinking_delta signature_delta stop start:text text_delta "
+            "stop start:tool_use input_json_delta stop start:text text_delta text_delta stop message_delta "
+            "message_stop");
+  ASSERT_EQ(scene.content().size(), 4u);
+  EXPECT_EQ(scene.content()[1].at("text"), "First.");
+  EXPECT_EQ(scene.content()[3].at("text"), " Then this.");
+  EXPECT_EQ(scene.sum.message().at("stop_reason"), "tool_use");
+}
+
 TEST(MessageEvents, CountThePromptInThreeParts) {
   Scene scene;
   scene.add({ContentDelta{"Hi"}});

@@ -70,6 +70,42 @@ TEST(OutputItems, ClosesAnItemBeforeTheNextKindOpens) {
   EXPECT_EQ(items[3].at("call_id"), "call_2");
 }
 
+TEST(OutputItems, TellEveryChangeInOrderAlsoOfTextAfterACall) {
+  Scene scene;
+  scene.items.add_reasoning("think");
+  scene.items.add_text("say", Json::array());
+  scene.items.add_call({.index = 0, .id = "call_1", .name = "f", .arguments = "{}"});
+  scene.items.add_text("more", Json::array());
+  scene.items.finish(/*was_cut=*/false);
+  EXPECT_EQ(scene.types(), (std::vector<std::string>{"response.output_item.added",
+                                                     "response.content_part.added",
+                                                     "response.reasoning_text.delta",
+                                                     "response.reasoning_text.done",
+                                                     "response.content_part.done",
+                                                     "response.output_item.done",
+                                                     "response.output_item.added",
+                                                     "response.content_part.added",
+                                                     "response.output_text.delta",
+                                                     "response.output_text.done",
+                                                     "response.content_part.done",
+                                                     "response.output_item.done",
+                                                     "response.output_item.added",
+                                                     "response.function_call_arguments.delta",
+                                                     "response.function_call_arguments.done",
+                                                     "response.output_item.done",
+                                                     "response.output_item.added",
+                                                     "response.content_part.added",
+                                                     "response.output_text.delta",
+                                                     "response.output_text.done",
+                                                     "response.content_part.done",
+                                                     "response.output_item.done"}));
+  const Json items = scene.items.items();
+  ASSERT_EQ(items.size(), 4u);
+  EXPECT_EQ(items[1].at("content").at(0).at("text"), "say");
+  EXPECT_EQ(items[3].at("content").at(0).at("text"), "more");
+  EXPECT_NE(items[1].at("id"), items[3].at("id"));
+}
+
 TEST(OutputItems, NamesTheFunctionAndItsArgumentsWhenACallIsDone) {
   Scene scene;
   scene.items.add_call({.index = 0, .id = "call_1", .name = "f", .arguments = ""});
