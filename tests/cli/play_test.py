@@ -271,6 +271,20 @@ class Talking(Scene):
         terminal.wait_for(r"  reasoning +hidden\n  stats +shown\n")
         self.assertNotIn("logprobs", terminal.screen.text())
 
+    def test_a_command_that_takes_no_arguments_refuses_them(self):
+        terminal = self.ready(self.chat, *SHORT)
+        self.answered(terminal, "one\r")
+        self.answered(terminal, "two\r")
+        for word in ("help", "?", "exit", "bye", "quit", "clear", "show", "regen", "undo", "stats", "context", "list", "copy"):
+            terminal.send(f"\x0c/{word} 2 more\r")
+            terminal.wait_for(rf'error: /{re.escape(word)}: takes no arguments, found "2 more"\nnext:  /{re.escape(word)} alone; a space before the slash '
+                              r"makes it a message\n>>> $")
+        terminal.send("\x0c/set nothink off\r")
+        terminal.wait_for(r"error: /set nothink: takes no value\nnext:  /set think off\n>>> $")
+        terminal.send("/context\r")
+        terminal.wait_for(r"turns     2, of which the model sees 2\n")
+        self.assertIn("/clear: takes no arguments", self.piped("/clear all\n", self.chat, *SHORT, code=2).stderr.decode())
+
     def test_conversations_are_kept_and_continued(self):
         terminal = self.ready(self.chat, *LETTERS, "--max-tokens", "5")
         self.answered(terminal, "the first question\r")

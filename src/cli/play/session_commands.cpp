@@ -98,6 +98,10 @@ std::vector<std::string> setting_names() {
 }
 
 bool Session::run_command(const SlashCommand& command) {
+  if (!command.arguments.empty() && argument_of(command.action) == Argument::none) {
+    refuse(fmt::format("{}: takes no arguments, found {}", command.name, quote(command.arguments)),
+           command.name + " alone; a space before the slash makes it a message");
+  }
   switch (command.action) {
     case Action::leave: return false;
     case Action::help: help(); break;
@@ -163,6 +167,7 @@ void Session::set(const std::string& arguments) {
   } else if (name == "system") {
     set_system(value);
   } else if (name == "nothink") {
+    if (!value.empty()) refuse("/set nothink: takes no value", "/set think " + value);
     set_think("off");
   } else if (name == "think") {
     set_think(value.empty() ? "on" : value);

@@ -28,7 +28,7 @@ enum class Action {
   unknown
 };
 
-// What follows the word of a command, for completion.
+// What follows the word of a command. After `none` nothing may.
 enum class Argument { none, text, file, new_file, model, setting };
 Argument argument_of(Action action);
 

@@ -36,6 +36,13 @@ TEST(SlashCommand, HasHelpForEveryWord) {
   }
 }
 
+TEST(SlashCommand, HasHelpThatNamesAnArgumentIfItTakesOne) {
+  for (const CommandHelp& line : command_help()) {
+    const Action action = parse_command(line.words.substr(0, line.words.find(','))).action;
+    EXPECT_EQ(line.arguments.empty(), argument_of(action) == Argument::none) << line.words;
+  }
+}
+
 TEST(ThinkSetting, IsASwitchOrAnEffort) {
   EXPECT_FALSE(parse_think("off").on);
   EXPECT_TRUE(parse_think("on").on);
