@@ -26,10 +26,8 @@ bool is_file(const fs::path& path) {
 std::unique_ptr<Checkpoint> open_directory(const fs::path& directory,
                                            std::shared_ptr<const GgufMetadata> parsed) {
   const std::vector<std::string> ggufs = gguf_files(directory);
-  if (is_file(directory / "config.json") && ggufs.empty()) return open_safetensors(directory);
-  if (ggufs.size() == 1 && !has_safetensors(directory))
-    return open_gguf(directory / ggufs.front(), std::move(parsed));
-  if (!ggufs.empty()) {
+  if (ggufs.empty()) return open_safetensors(directory);
+  if (ggufs.size() > 1 || has_safetensors(directory)) {
     std::string list;
     for (const std::string& name : ggufs) list += (list.empty() ? "" : ", ") + quote(name);
     fail(ErrorKind::invalid_request,
@@ -37,10 +35,7 @@ std::unique_ptr<Checkpoint> open_directory(const fs::path& directory,
                      has_safetensors(directory) ? " and safetensors" : ""),
          {.why = {}, .next = "name the file"});
   }
-  fail(ErrorKind::not_found,
-       fmt::format("{}: expected a model directory, found neither config.json nor a .gguf file",
-                   directory.string()),
-       {.why = {}, .next = "give a directory with config.json and .safetensors files, or a .gguf file"});
+  return open_gguf(directory / ggufs.front(), std::move(parsed));
 }
 
 // A shard, or the only file of a directory, opens the whole directory.
@@ -85,19 +80,22 @@ bool is_gguf_file(const fs::path& path) {
   return std::string_view(magic.data(), magic.size()) == "GGUF";
 }
 
-std::unique_ptr<Checkpoint> open_checkpoint(const fs::path& path,
-                                            std::shared_ptr<const GgufMetadata> parsed) {
+void require_model(const fs::path& path) {
   std::error_code problem;
   const fs::file_status status = fs::status(path, problem);
   if (status.type() == fs::file_type::not_found) {
     fail(ErrorKind::not_found, fmt::format("{}: no such file or directory", path.string()));
   }
   if (problem) fail(ErrorKind::io, fmt::format("{}: cannot be read: {}", path.string(), problem.message()));
-  if (fs::is_directory(status)) return open_directory(path, std::move(parsed));
+  if (fs::is_directory(status)) {
+    if (is_file(path / "config.json") || !gguf_files(path).empty()) return;
+    fail(ErrorKind::not_found,
+         fmt::format("{}: expected a model directory, found neither config.json nor a .gguf file",
+                     path.string()),
+         {.why = {}, .next = "give a directory with config.json and .safetensors files, or a .gguf file"});
+  }
   const std::string extension = path.extension().string();
-  const bool is_special = !is_file(path);  // a pipe or a device: opening it fails with the reason
-  if (extension == ".gguf" || is_special || is_gguf_file(path)) return open_gguf(path, std::move(parsed));
-  if (extension == ".safetensors") return open_directory_of(path);
+  if (!fs::is_regular_file(status) || extension == ".safetensors" || is_gguf_file(path)) return;
   if (extension == ".bin" || extension == ".pth" || extension == ".pt") {
     fail(ErrorKind::unsupported,
          fmt::format("{}: expected .safetensors or .gguf, found a pickle file", path.string()),
@@ -105,7 +103,16 @@ std::unique_ptr<Checkpoint> open_checkpoint(const fs::path& path,
           .next = "use a repository or revision with .safetensors files, or a GGUF file of this model"});
   }
   fail(ErrorKind::unsupported,
-       fmt::format("{}: expected a model directory, a .gguf file or a .safetensors file", path.string()));
+       fmt::format("{}: expected a model directory, a .gguf file or a .safetensors file", path.string()),
+       {.why = {}, .next = "give the directory that has the model's config.json, or a .gguf file"});
+}
+
+std::unique_ptr<Checkpoint> open_checkpoint(const fs::path& path,
+                                            std::shared_ptr<const GgufMetadata> parsed) {
+  require_model(path);
+  if (fs::is_directory(path)) return open_directory(path, std::move(parsed));
+  const bool is_weights = is_file(path) && path.extension() == ".safetensors" && !is_gguf_file(path);
+  return is_weights ? open_directory_of(path) : open_gguf(path, std::move(parsed));
 }
 
 }  // namespace inferno

@@ -219,6 +219,17 @@ TEST(Library, RefusesTypesThatItDoesNotKnow) {
   EXPECT_NE(text.find("blocks have 32 elements"), std::string::npos) << text;
 }
 
+TEST(Library, RefusesAPathThatIsNoModel) {
+  const inferno_load_options options = small_options();
+  inferno_model model = {0};
+  Report report;
+  EXPECT_EQ(inferno_model_load((tiny_model + "/config.json").c_str(), &options, &model, &report),
+            INFERNO_UNSUPPORTED);
+  EXPECT_NE(report.what().find("config.json: expected a model directory"), std::string::npos)
+      << report.text();
+  EXPECT_EQ(model.id, 0u);
+}
+
 TEST(Library, LoadsGgufFilesAndNamesInACacheOfTheHub) {
   namespace fs = std::filesystem;
   const TemporaryDirectory cache;
@@ -232,7 +243,8 @@ TEST(Library, LoadsGgufFilesAndNamesInACacheOfTheHub) {
   const std::string folder = cache.path().string();
   options.hub_cache = folder.c_str();
   const std::string gguf = std::string(INFERNO_TEST_DATA) + "/gguf/llama-Q4_K_M.gguf";
-  for (const std::string& name : {std::string("org/tiny"), gguf}) {
+  for (const std::string& name :
+       {std::string("org/tiny"), gguf, tiny_model + "/model-00002-of-00006.safetensors"}) {
     inferno_model model = {0};
     Report report;
     ASSERT_EQ(inferno_model_load(name.c_str(), &options, &model, &report), INFERNO_OK) << report.text();

@@ -11,11 +11,13 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/seconds.h"
+#include "catalogue/catalogue.h"
 #include "chat/constraint/compile.h"
 #include "chat/constraint/read_constraint.h"
 #include "chat/conversation.h"
 #include "chat/make_chat_format.h"
 #include "chat/reply/shape.h"
+#include "checkpoint/open_checkpoint.h"
 #include "model/export/weight_types.h"
 #include "model/load.h"
 #include "model/runner.h"
@@ -156,6 +158,8 @@ Json first_messages(const std::string& system, const std::string& user) {
 TextModel::TextModel(ResolvedModel model, const TextModelOptions& options, const LoadCallbacks& callbacks)
     : model_(std::move(model)), is_deterministic_(options.deterministic) {
   const auto start = std::chrono::steady_clock::now();
+  model_.path = folder_of_weights(model_.path);
+  require_model(model_.path);  // or an error about a tokenizer would say what is wrong with another file
   const ModelFiles files(model_.path);
   // Quick steps that may fail come first, so that no one waits for weights that cannot be used.
   tokenizer_ = files.tokenizer();

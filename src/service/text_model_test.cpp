@@ -41,6 +41,26 @@ Answer answer_to(const TextRequest& request) {
       model(), model().prepare(request), [] { return false; }, [](const ReplyPart&) { return true; });
 }
 
+TEST(TextModel, RefusesWhatIsNoModelBeforeItIsReadAsATokenizer) {
+  const TemporaryDirectory folder;
+  std::filesystem::copy(llama + "/tokenizer.json", folder.path() / "tokenizer.json");
+  for (const std::filesystem::path& path :
+       {folder.path(), folder.path() / "tokenizer.json", std::filesystem::path(llama) / "config.json",
+        std::filesystem::path(INFERNO_SOURCE_DIR) / "README.md"}) {
+    const Error error = caught_error(
+        [&] { const TextModel loaded({.name = "wrong", .path = path}, {.device = {.device = "cpu"}}); });
+    EXPECT_TRUE(std::string(error.what()).starts_with(path.string() + ": expected a model directory"))
+        << error.what();
+    EXPECT_NE(error.advice().next, "");
+  }
+}
+
+TEST(TextModel, LoadsTheModelOfAFileOfItsWeights) {
+  const TextModel loaded({.name = "llama", .path = llama + "/model-00002-of-00006.safetensors"},
+                         {.device = {.device = "cpu"}});
+  EXPECT_EQ(loaded.path(), llama);
+}
+
 TEST(TextModel, CompletesTokensAsItCompletesTheirText) {
   TextRequest request = completing("Hello");
   const Answer by_text = answer_to(request);

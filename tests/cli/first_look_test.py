@@ -107,6 +107,13 @@ class FirstLook(unittest.TestCase):
             self.assertNotIn("more characters", full)
             self.assertGreater(len(full), len(brief))
 
+    def test_a_path_that_is_no_model_is_refused_as_such(self):
+        for path in (models.ROOT / "README.md", models.LLAMA / "config.json", models.ROOT / "docs"):
+            for words in (("generate", "-q", "-m", path, "hi"), ("play", path), ("serve", path, "--port", "0")):
+                done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, env=environment(), timeout=60, stdin=subprocess.DEVNULL)
+                self.assertIn(done.returncode, (3, 4), words)
+                self.assertIn(f"error: {path}: expected a model directory", done.stderr.decode())
+
     def test_the_version_names_the_build_and_the_backends(self):
         for option in ("-V", "--version"):
             self.assertRegex(self.shown(option), r"^inferno \d+\.\d+\.\d+ \((commit [0-9a-f]+, )?\w+, .+\); backends: cpu")

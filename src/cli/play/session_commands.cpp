@@ -268,8 +268,7 @@ void Session::load_other(const std::string& name) {
     return;
   }
   const ResolvedModel before = *chosen_;
-  ResolvedModel next = named_or_numbered(name);
-  next.path = folder_of_weights(next.path);
+  const ResolvedModel next = named_or_numbered(name);
   // Memory may not hold two models.
   model_.reset();
   try {

@@ -116,8 +116,8 @@ class InputLimit {
   // No token stands for more bytes than the longest one.
   void find() {
     const ModelFiles files(model_.get().path);
-    const std::uint64_t longest = files.tokenizer()->max_token_bytes();
     model_context_ = static_cast<std::uint64_t>(describe_model(*files.checkpoint()).spec.context);
+    const std::uint64_t longest = files.tokenizer()->max_token_bytes();
     const int asked = options_.load.model.context;
     context_ = asked > 0 ? std::min(static_cast<std::uint64_t>(asked), model_context_) : model_context_;
     max_bytes_ = longest == 0 ? std::numeric_limits<std::uint64_t>::max() : longest * context_;
