@@ -186,6 +186,22 @@ void give_values_that_c_cannot(const inferno::Model& model) {
   expect(request.json().find("\"seed\":9223372036854775807") != std::string::npos, "the largest seed");
 }
 
+void choose_types(const std::string& name, inferno::LoadOptions options) {
+  const inferno_plan_result whole = inferno::plan(name, options);
+  options.values.cache_type = "q8_0,f16";
+  options.values.quantize = "q8_0";
+  const inferno_plan_result small = inferno::plan(name, options);
+  const inferno::Model model(name, options);
+  const inferno_description loaded = model.describe();
+  expect(std::string(loaded.cache_type) == "q8_0,f16", "the cache has the type that was chosen");
+  expect(loaded.cache_token_bytes == small.cache_token_bytes, "the cache is as large as planned");
+  expect(small.cache_token_bytes < whole.cache_token_bytes, "smaller types make the cache smaller");
+  expect(loaded.weight_bytes == small.weight_bytes, "the weights are as large as planned");
+  expect(small.weight_bytes < whole.weight_bytes, "weights are rounded while loading");
+  options.values.quantize = "q3_k";
+  expect(status_of([&] { inferno::Model(name, options); }) == INFERNO_INVALID_REQUEST, "no such type");
+}
+
 void unload_in_a_callback(inferno::Model& model) {
   std::atomic<inferno_status> status = INFERNO_OK;
   inferno::Answer answer = model.ask(endless().set("max_tokens", 1), [&](const inferno_part&) {
@@ -221,6 +237,7 @@ int main(int argc, char** argv) {
   throw_in_callbacks(argv[1], model);
   read_in_two_threads(model);
   give_values_that_c_cannot(model);
+  choose_types(argv[1], options);
   unload_in_a_callback(model);
   const inferno_model old = model.handle();
   model = inferno::Model(argv[1], options);
