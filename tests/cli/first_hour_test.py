@@ -119,6 +119,7 @@ class FirstHour(unittest.TestCase):
         self.play(screen, "inferno run builtin --temperature 0 -n 40")
         self.entry(screen, "Tell me a story.", r"context: \d+ of\s+2,048", answers=True)
         self.entry(screen, "/nonsense", r"error: /nonsense: not a command")
+        self.entry(screen, "/clear all of it", r"error: /clear: takes no arguments")
         self.entry(screen, "/save ~/talk.json", r"wrote 1 turn to ~/talk\.json")
         self.entry(screen, "/save ~/bin/inferno", r"the file exists and is not a conversation")
         self.entry(screen, "/clear", r"started a new conversation")

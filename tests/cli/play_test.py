@@ -429,23 +429,34 @@ class Choosing(Scene):
     def test_a_numbered_list_takes_a_number_or_a_name(self):
         for answer, name in (("2", "plain"), ("tiny/chat", "tiny/chat")):
             terminal = self.play(*SHORT, **self.places)
-            terminal.wait_for(r"1  chatty .*\n +2  plain .*\n +3  tiny/chat .*\n +4  builtin .*\nnumber or name: $")
+            terminal.wait_for(r"1  chatty .*\n +2  plain .*\n +3  tiny/chat .*\n +4  builtin .*\nnumber or name \[1\]: $")
             terminal.send("pl\t")
-            terminal.wait_for("number or name: plain$")
+            terminal.wait_for(r"number or name \[1\]: plain$")
             terminal.send("\x159\r")
             terminal.wait_for("expected a number from 1 to 4")
             terminal.send(answer + "\r")
             terminal.wait_for(rf"^{name} \(llama\), context of 4,096 tokens[\s\S]*>>> $")
 
+    def test_enter_takes_the_first_or_the_last_one_used(self):
+        terminal = self.play(*SHORT, **self.places)
+        terminal.wait_for(r"number or name \[1\]: $")
+        terminal.send("\r")
+        terminal.wait_for(r"^chatty \(llama\)[\s\S]*>>> $")
+        self.answered(self.ready("tiny/chat", *SHORT, **self.places), "hi\r")
+        terminal = self.play(*SHORT, **self.places)
+        terminal.wait_for(r"number or name \[3\]: $")
+        terminal.send("\r")
+        terminal.wait_for(r"^tiny/chat \(llama\)[\s\S]*>>> $")
+
     def test_control_d_leaves_the_list(self):
         terminal = self.play(**self.places)
-        terminal.wait_for("number or name: $")
+        terminal.wait_for(r"number or name \[1\]: $")
         terminal.send("\x04")
         self.assertEqual(terminal.ended(), 0)
 
     def test_control_c_at_the_list_ends_it_with_130(self):
         terminal = self.play(**self.places)
-        terminal.wait_for("number or name: $")
+        terminal.wait_for(r"number or name \[1\]: $")
         terminal.send("\x03")
         self.assertEqual(terminal.ended(), 130)
 
@@ -457,6 +468,10 @@ class Choosing(Scene):
         done = self.piped("hi\n", *SHORT, **self.places)
         self.assertIn("builtin (gpt_oss)", done.stderr.decode())
 
+    def test_the_built_in_model_is_called_a_toy_once(self):
+        said = self.piped("hi\nhi\n/clear\nhi\n", *SHORT, **self.places).stderr.decode()
+        self.assertEqual(said.count("a toy for trying the program; inferno doctor names models that fit this machine\n"), 1)
+        self.assertNotIn("toy", self.piped("hi\n", "plain", *SHORT, **self.places).stderr.decode())
 
     def test_continue_takes_the_model_of_the_last_conversation(self):
         terminal = self.ready("tiny/chat", *SHORT, **self.places)

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "base/error.h"
 #include "base/sizes.h"
 #include "base/utf8.h"
+#include "catalogue/builtin_model.h"
 #include "cli/play/answer_view.h"
 #include "cli/play/attachments.h"
 #include "cli/play/entry_completion.h"
@@ -89,16 +91,21 @@ bool Session::choose() {
   console_.say("models on this machine:\n" + model_menu(complete));
   std::vector<std::string> names;
   for (const FoundModel& model : complete) names.push_back(model.name);
+  // Enter alone takes the model of the last conversation, if it is still here.
+  const auto last = kept_.newest(1);
+  const auto used = last.empty() ? names.end() : std::ranges::find(names, last.front().model);
+  const std::size_t usual = used == names.end() ? 0 : static_cast<std::size_t>(used - names.begin());
   while (true) {
     terminal::Prompts prompts = console_.prompts();
-    prompts.first = "number or name: ";
+    prompts.first = fmt::format("number or name [{}]: ", usual + 1);
     const terminal::Entry entry =
         console_.read({.prompts = prompts, .is_remembered = false, .completer = [&](std::string_view typed) {
                          return complete_word(typed, names);
                        }});
     if (entry.kind == terminal::EntryKind::interrupted) exit_code_ = interrupted_code;
     if (entry.kind != terminal::EntryKind::text) return false;
-    if (const FoundModel* model = choose_from_menu(entry.text, complete)) {
+    const bool is_usual = trimmed(entry.text).empty();
+    if (const FoundModel* model = is_usual ? &complete[usual] : choose_from_menu(entry.text, complete)) {
       chosen_ = catalogue_.resolve(*model);
       return true;
     }
@@ -123,6 +130,8 @@ void Session::greet() const {
   console_.note(
       fmt::format("{} ({}), context of {} tokens, loaded in {:.1f} s", model_->name(), model_->architecture(),
                   grouped(static_cast<std::uint64_t>(model_->engine().context())), model_->load_seconds()));
+  if (chosen_->name == builtin_name)
+    console_.note("a toy for trying the program; inferno doctor names models that fit this machine");
   if (completes_text()) {
     console_.note("base model without a chat template: it continues your text. /clear starts over.");
     if (!transcript_.system().empty())
