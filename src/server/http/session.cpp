@@ -22,6 +22,11 @@ constexpr milliseconds linger_time{2000};
 constexpr std::size_t min_body_rate = 4096;
 constexpr Session::Clock::time_point never = Session::Clock::time_point::max();
 
+// Assigning an empty string would keep the memory.
+void release(std::string& text) {
+  std::string().swap(text);
+}
+
 }  // namespace
 
 void SessionHost::add_busy(int change) {
@@ -221,7 +226,7 @@ void Session::refuse(const BadRequest& problem) {
   if (problem.status == 400 || problem.status == 505) ++host_.malformed;
   phase_ = Phase::closing;
   deadline_ = Clock::now() + host_.options.write_timeout;
-  input_ = {};
+  release(input_);
   encoder_.close_after_response();
   head_.request.peer = peer_;
   encoder_.respond(host_.refusal(&head_.request, problem.status, problem.message));
@@ -255,8 +260,8 @@ void Session::on_written(std::size_t count) {
 }
 
 void Session::finish_request() {
-  queued_ = {};
-  sending_ = {};
+  release(queued_);
+  release(sending_);
   sent_ = 0;
   set_busy(false);
   channel_.reset();
@@ -282,7 +287,7 @@ void Session::close_gently() {
   if (has_ended_) return drop();
   phase_ = Phase::closing;
   deadline_ = Clock::now() + linger_time;
-  input_ = {};
+  release(input_);
   transport_.finish_sending();
   read();
 }
