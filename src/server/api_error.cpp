@@ -77,6 +77,13 @@ ApiError invalid(std::string message, std::string param) {
   return error;
 }
 
+ApiError unavailable(std::string message) {
+  ApiError error(503, "unavailable_error", std::move(message));
+  error.code = "service_unavailable";
+  error.retry_after = 1;
+  return error;
+}
+
 ApiError api_error_of(const Error& error) {
   const int status = status_of(error.kind());
   // What an internal error says is for our log: it names files of this machine.

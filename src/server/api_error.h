@@ -29,6 +29,8 @@ struct ApiError : std::exception {
 
 // 400 invalid_request_error. `param` names the field.
 ApiError invalid(std::string message, std::string param = {});
+// 503: try again in a moment.
+ApiError unavailable(std::string message);
 // An error of the layers below: its kind decides the status, its advice is added to the message. Paths and
 // source locations of internal errors are left out.
 ApiError api_error_of(const Error& error);

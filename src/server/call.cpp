@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 
 #include "base/error.h"
 #include "base/seconds.h"
@@ -75,6 +76,10 @@ std::string dumped(const Json& json) {
   return json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
 }
 
+void add_retry_after(Headers& headers, const ApiError& error) {
+  if (error.retry_after > 0) headers.emplace_back("Retry-After", fmt::format("{}", error.retry_after));
+}
+
 Call::Call(Shared& shared, CallOrigin origin, HttpRequest request, std::shared_ptr<Exchange> exchange)
     : shared_(shared),
       origin_(std::move(origin)),
@@ -109,15 +114,17 @@ std::string Call::path_argument() const {
   return at == std::string::npos ? "" : percent_decoded(std::string_view(request_.path).substr(at));
 }
 
-Json Call::parse_body() const {
+Json Call::take_body() {
+  const auto share = std::move(request_.body_share);
+  const std::string text = std::exchange(request_.body, {});
   if (!is_json(request_.header("content-type"))) {
     throw ApiError(
         415, "invalid_request_error",
         "Content-Type: expected application/json (send the header Content-Type: application/json)");
   }
-  if (request_.body.empty()) throw invalid("the request body is empty: expected a JSON object");
+  if (text.empty()) throw invalid("the request body is empty: expected a JSON object");
   try {
-    Json body = parse_request_json(request_.body, "request body");
+    Json body = parse_request_json(text, "request body");
     if (!body.is_object()) throw invalid("request body: expected a JSON object");
     return body;
   } catch (const Error& problem) {
@@ -168,8 +175,7 @@ void Call::fail(const ApiError& error) {
   Json body = body_of(error, origin_.dialect);
   if (origin_.dialect == Dialect::anthropic) body["request_id"] = id_;
   HttpResponse response = {.status = error.status, .headers = headers(json_type), .body = dumped(body)};
-  if (error.retry_after > 0)
-    response.headers.emplace_back("Retry-After", fmt::format("{}", error.retry_after));
+  add_retry_after(response.headers, error);
   is_over_ = true;
   status_ = error.status;
   if (!is_streaming_) return exchange_->respond(std::move(response));

@@ -25,6 +25,9 @@ std::string random_id(std::string_view prefix);
 // Never throws: text that is no UTF-8 is replaced.
 std::string dumped(const Json& json);
 
+// Retry-After, for an error that has it.
+void add_retry_after(Headers& headers, const ApiError& error);
+
 // Token counts of a call, for the log and the metrics.
 struct CallUsage {
   int prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0;
@@ -57,8 +60,9 @@ class Call {
 
   // What the path has in place of {id}, percent-decoded.
   std::string path_argument() const;
-  // The body as a JSON object. ApiError 400, or 415 for another content type, if it is none.
-  Json parse_body() const;
+  // The body as a JSON object, once: its text is freed. ApiError 400, or 415 for another content type, if it
+  // is none.
+  Json take_body();
 
   // Fields that have no effect, for the header x-inferno-ignored; set before the response begins.
   void ignore(std::string field);

@@ -64,7 +64,7 @@ class FieldsScene : public testing::Test {
  protected:
   std::vector<std::string> ignored(const std::string& body) {
     const auto call = scene_.make_call(body, std::make_shared<RecordedExchange>());
-    const Json parsed = call->parse_body();
+    const Json parsed = call->take_body();
     Fields fields(parsed);
     fields.accept({"user"});
     fields.finish(*call);
@@ -110,7 +110,7 @@ class CommonFieldsScene : public testing::Test {
   CommonFields take(const std::string& body, int key = 0) {
     const auto call = scene_.make_call(body, std::make_shared<RecordedExchange>(),
                                        {.route = {}, .key = key, .headers = {}});
-    const Json parsed = call->parse_body();
+    const Json parsed = call->take_body();
     Fields fields(parsed);
     CommonFields common = take_common(fields, *call);
     fields.finish(*call);
@@ -220,7 +220,7 @@ TEST_F(CommonFieldsScene, PutsTheRequestAboveTheServersSettings) {
   ServerScene scene(model_, settings);
   const auto call =
       scene.make_call(R"({"top_k":9,"chat_template_kwargs":{"b":3}})", std::make_shared<RecordedExchange>());
-  const Json body = call->parse_body();
+  const Json body = call->take_body();
   Fields fields(body);
   const TextRequest request = take_common(fields, *call).request;
   EXPECT_EQ(request.settings.temperature, 0.25f);

@@ -93,11 +93,16 @@ struct Server::Impl {
 
   // What the HTTP server refuses for its form, its size or its time.
   HttpResponse refuse(const HttpRequest* head, int status, const std::string& message) {
-    const ApiError error(status, status < 500 ? "invalid_request_error" : "server_error", message);
-    if (head != nullptr) return refusal(*head, find_route(head->method, head->path), error, {});
-    return {.status = status,
-            .headers = {{"Content-Type", "application/json"}},
-            .body = dumped(body_of(error, Dialect::openai))};
+    const ApiError error =
+        status == 503 ? unavailable(message)
+                      : ApiError(status, status < 500 ? "invalid_request_error" : "server_error", message);
+    if (head != nullptr) {
+      if (status == 503) shared.metrics().refused("body_memory");
+      return refusal(*head, find_route(head->method, head->path), error, {});
+    }
+    Headers headers = {{"Content-Type", "application/json"}};
+    add_retry_after(headers, error);
+    return {.status = status, .headers = std::move(headers), .body = dumped(body_of(error, Dialect::openai))};
   }
 
   HttpResponse refusal(const HttpRequest& head, const RouteMatch& match, const ApiError& error,
@@ -105,6 +110,7 @@ struct Server::Impl {
     const std::string id = note(head, match, error.status);
     for (auto& header : access.cors_headers(head)) headers.push_back(std::move(header));
     headers.emplace_back("Content-Type", "application/json");
+    add_retry_after(headers, error);
     add_headers(headers, id, match.dialect);
     Json body = body_of(error, match.dialect);
     if (match.dialect == Dialect::anthropic) body["request_id"] = id;

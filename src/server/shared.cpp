@@ -18,13 +18,6 @@ constexpr std::chrono::milliseconds time_check{250};  // between two looks at th
 constexpr double max_heartbeat_age = 30;
 constexpr std::size_t max_name = 256;  // bytes of a model's name
 
-ApiError unavailable(const std::string& message) {
-  ApiError error(503, "unavailable_error", message);
-  error.code = "service_unavailable";
-  error.retry_after = 1;
-  return error;
-}
-
 }  // namespace
 
 // Threads that run tasks in the order given.

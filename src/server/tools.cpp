@@ -78,7 +78,7 @@ std::vector<TokenId> take_tokens(Fields& fields, int vocab) {
 // and gets them unless they are not.
 void tokenize(SharedCall call) {
   const auto model = call->shared().model();
-  Json body = call->parse_body();
+  Json body = call->take_body();
   Fields fields(body);
   const bool has_prompt = fields.take("prompt") != nullptr;
   const int texts =
@@ -110,7 +110,7 @@ void tokenize(SharedCall call) {
 
 void detokenize(SharedCall call) {
   const auto model = call->shared().model();
-  const Json body = call->parse_body();
+  const Json body = call->take_body();
   Fields fields(body);
   take_model(fields, call->shared());
   const std::string text = model->tokenizer().decode(take_tokens(fields, model->tokenizer().size()));

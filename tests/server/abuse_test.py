@@ -1,5 +1,6 @@
 """What a server on a network meets: the abuse matrix A1 to A12. After every case the server still answers:
 abuse_test.py INFERNO"""
+import contextlib
 import json
 import math
 import os
@@ -92,6 +93,47 @@ class A2Sizes(Abuse):
     def test_a_compressed_body_is_refused_before_it_is_read(self):
         for kind in (b"gzip", b"deflate", b"br"):
             self.assertEqual(self.statuses(HEAD + b"Content-Encoding: " + kind + b"\r\nContent-Length: 1000\r\n\r\n"), [415])
+
+
+class A2Memory(Abuse):
+    flags = ("--max-body", "4", "--max-body-memory", "16")
+
+    def refused(self):
+        return sum(value for name, value in self.server.metrics().items() if name.startswith("inferno_refused_requests_total{") and "body_memory" in name)
+
+    def test_many_large_bodies_at_once_take_bounded_memory(self):
+        before, size = self.server.memory(), 4 * MEBIBYTE  # of which 16 MiB hold four
+        for path in (b"/v1/completions", b"/v1/messages"):
+            head = HEAD.replace(b"/v1/completions", path) + b"Content-Length: %d\r\n\r\n" % size
+            refused, held = self.refused(), [self.server.socket() for _ in range(40)]
+            for one in held:
+                # Those that are refused may be closed while they are written to.
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                    one.sendall(head + b" " * (size - 1))
+            until(lambda: self.refused() == refused + 36, what="all but four are refused")
+            # All would take 160 MiB. A string grows by doubling.
+            self.assertLess(self.server.memory() - before, 64 * MEBIBYTE)
+            refusal = responses_in(self.server.exchange(head))[0]
+            self.assertEqual((refusal.status, refusal.headers["retry-after"], refusal.headers["connection"]), (503, "1", "close"), str(refusal))
+            if path == b"/v1/messages":
+                self.assertEqual(refusal.json()["error"]["type"], "overloaded_error")
+            else:
+                self.assert_error(refusal, 503, code="service_unavailable")
+            self.assertEqual(self.server.chat("hi").status, 200)  # small requests are still answered
+            for one in held:
+                one.close()
+        until(lambda: self.server.post("/v1/completions", b" " * size, Content_Type="application/json").status == 400, what="memory is given back")
+
+
+    def test_responses_that_were_sent_take_no_memory_on_idle_connections(self):
+        body = {"content": "a" * 1_000_000}  # a token for each letter: a response of 4 MB
+        self.server.post("/tokenize", body)
+        before, connections = self.server.memory(), [self.server.connect() for _ in range(40)]
+        for connection in connections:
+            self.assertGreater(len(self.server.post("/tokenize", body, connection=connection).body), 3_000_000)
+        self.assertLess(self.server.memory() - before, 64 * MEBIBYTE)
+        for connection in connections:
+            connection.close()
 
 
 class A3Framing(Abuse):
@@ -623,7 +665,7 @@ class Starts(unittest.TestCase):
 
     def test_flags_that_could_have_no_effect_are_refused(self):
         for flags, word in ((("--cors-origin", "chat.example"), "not an origin"), (("--cors-origin", "https://chat.example/"), "not an origin"),
-                            (("--logprobs", "3"), "requests ask for")):
+                            (("--logprobs", "3"), "requests ask for"), (("--max-body", "300"), "--max-body-memory 256")):
             with self.subTest(flags=flags):
                 code, text = self.run_it(*flags)
                 self.assertEqual(code, 2, text)

@@ -43,7 +43,7 @@ struct ServeOptions {
   bool allows_no_key = false;
   double drain_delay = 0, drain_timeout = 30, request_timeout = 600;
   std::array<double, 5> times = {};  // seconds, in the order of time_options
-  int max_body_megabytes = 8;
+  int max_body_megabytes = 8, max_body_memory_megabytes = 256;
   server::ServerOptions server;
   LoadOptions load;
 };
@@ -125,6 +125,18 @@ void check_reach(const ServeOptions& options) {
        fmt::format("--host {}: other machines could use this server without a key", host),
        {.why = {},
         .next = "set INFERNO_API_KEY or pass --api-key-file FILE; to serve without a key pass --no-key"});
+}
+
+void set_body_limits(ServeOptions& options) {
+  if (options.max_body_memory_megabytes < options.max_body_megabytes) {
+    fail(ErrorKind::invalid_request,
+         fmt::format("--max-body-memory {}: less than one request may have (--max-body {})",
+                     options.max_body_memory_megabytes, options.max_body_megabytes),
+         {.why = {}, .next = "raise --max-body-memory or lower --max-body"});
+  }
+  server::HttpOptions& http = options.server.http;
+  http.max_body = static_cast<std::size_t>(options.max_body_megabytes) << 20;
+  http.max_body_memory = static_cast<std::size_t>(options.max_body_memory_megabytes) << 20;
 }
 
 // Browsers send scheme, host and port, and nothing else could ever be equal to it.
@@ -264,7 +276,7 @@ void run(ServeOptions& options) {
   const Environment environment = Environment::of_process();
   server::ServerOptions& server = options.server;
   server.access.keys = keys_of(options, environment);
-  server.http.max_body = static_cast<std::size_t>(options.max_body_megabytes) << 20;
+  set_body_limits(options);
   for (std::size_t i = 0; i < std::size(time_options); ++i) {
     server.http.*time_options[i].time = milliseconds(options.times[i]);
   }
@@ -349,6 +361,12 @@ void add_address_options(Command command, ServeOptions& options) {
       .group("Network");
   command.option("--max-body", options.max_body_megabytes, "size limit of a request, in MiB")
       .range(1, 1024)
+      .shows_default()
+      .group("Network");
+  command
+      .option("--max-body-memory", options.max_body_memory_megabytes,
+              "size limit of all requests together that are being read, in MiB; further ones get 503")
+      .range(1, 1 << 20)
       .shows_default()
       .group("Network");
 }

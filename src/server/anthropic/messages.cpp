@@ -76,7 +76,7 @@ PreparedRequest prepare_messages(const TextModel& model, const TextRequest& requ
 
 void messages(SharedCall call) {
   const auto model = call->shared().model();
-  const MessagesRequest request = read_messages(call->parse_body(), MessagesRoute::answer, *model, *call);
+  const MessagesRequest request = read_messages(call->take_body(), MessagesRoute::answer, *model, *call);
   PreparedRequest prepared =
       with_accepted(request, [&](const TextRequest& text) { return prepare_messages(*model, text, *call); });
   MessageEvents::Setup setup = {.id = random_id("msg_"),
@@ -94,7 +94,7 @@ void messages(SharedCall call) {
 void count_tokens(SharedCall call) {
   const auto model = call->shared().model();
   const MessagesRequest request =
-      read_messages(call->parse_body(), MessagesRoute::count_tokens, *model, *call);
+      read_messages(call->take_body(), MessagesRoute::count_tokens, *model, *call);
   // Also of a conversation that does not fit: clients ask in order to know how much too long it is.
   const std::vector<TokenId> tokens = with_accepted(
       request, [&](const TextRequest& text) { return prompt_tokens(*model, text, "messages"); });

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -212,6 +213,79 @@ TEST(HttpLimits, ReadsABodyOfTheLargestSize) {
   });
   EXPECT_EQ(Client(server).ask(post(std::string(8 << 20, 'x'))).status, 200);
   EXPECT_EQ(size, std::size_t{8} << 20);
+}
+
+constexpr std::size_t mebibyte = std::size_t{1} << 20;
+
+// Room for the bodies of two requests of a mebibyte.
+HttpOptions little_memory() {
+  HttpOptions options = any_port();
+  options.max_body = mebibyte;
+  options.max_body_memory = 2 * mebibyte;
+  return options;
+}
+
+// Sends all but the last byte of a body.
+void send_almost_all(Client& client) {
+  client.send(with_headers("Content-Length: " + std::to_string(mebibyte) + "\r\n"));
+  client.send(std::string(mebibyte - 1, 'x'));
+}
+
+TEST(HttpLimits, RefusesBodiesThatTogetherTakeTooMuchMemory) {
+  RunningServer server(echo, little_memory());
+  Client first(server), second(server);
+  send_almost_all(first);
+  send_almost_all(second);
+  // Once both were read, a third one is refused by its head, and one without a length as soon as it is large.
+  EXPECT_TRUE(eventually([&] {
+    Client third(server);
+    third.send(with_headers("Content-Length: 200000\r\n"));
+    third.receive_more(milliseconds(50));
+    return third.held().starts_with("HTTP/1.1 503 ");
+  }));
+  Client fourth(server);
+  fourth.send(chunked("100000\r\n" + std::string(mebibyte / 2, 'x')));
+  const Received refusal = fourth.response();
+  EXPECT_EQ(refusal.status, 503);
+  EXPECT_TRUE(refusal.has("Connection: close\r\n"));
+  EXPECT_NE(refusal.body.find("no memory left for the body"), std::string::npos) << refusal.body;
+
+  EXPECT_EQ(Client(server).ask(post("small")).status, 200);
+  EXPECT_EQ(first.ask("x").status, 200);
+  EXPECT_EQ(second.ask("x").status, 200);
+  EXPECT_EQ(Client(server).ask(post(std::string(mebibyte, 'x'))).status, 200);
+}
+
+TEST(HttpLimits, GivesBackTheMemoryOfBodiesWhoseClientsLeft) {
+  RunningServer server(echo, little_memory());
+  for (int round = 0; round < 3; ++round) {
+    Client first(server), second(server);
+    send_almost_all(first);
+    send_almost_all(second);
+    first.reset();
+    second.shut_down_sending();
+    EXPECT_EQ(second.response().status, 400);
+  }
+  EXPECT_TRUE(eventually([&] { return Client(server).ask(post(std::string(mebibyte, 'x'))).status == 200; }));
+}
+
+TEST(HttpLimits, CountsABodyUntilItsRequestIsGone) {
+  std::mutex mutex;
+  std::vector<HttpRequest> kept;
+  RunningServer server(
+      [&](HttpRequest request, const std::shared_ptr<Exchange>& exchange) {
+        const std::lock_guard lock(mutex);
+        kept.push_back(std::move(request));
+        exchange->respond({});
+      },
+      little_memory());
+  for (const int status : {200, 200, 503})
+    EXPECT_EQ(Client(server).ask(post(std::string(mebibyte, 'x'))).status, status);
+  {
+    const std::lock_guard lock(mutex);
+    kept.clear();
+  }
+  EXPECT_EQ(Client(server).ask(post(std::string(mebibyte, 'x'))).status, 200);
 }
 
 HttpOptions impatient() {

@@ -1,6 +1,7 @@
 // Requests and responses as handlers see them.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,7 +17,8 @@ struct HttpRequest {
   std::string query;   // after '?'
   Headers headers;     // names in lower case, in the order sent
   std::string body;
-  std::string peer;  // the client's address, for the log
+  std::shared_ptr<void> body_share = {};  // of the memory for bodies, until the last copy is gone
+  std::string peer;                       // the client's address, for the log
 
   // The value of the first header of this (lower-case) name; empty if there is none.
   std::string_view header(std::string_view name) const;

@@ -21,7 +21,8 @@ struct HttpOptions {
   std::string certificate_file, key_file;  // PEM; both empty: no TLS
 
   std::size_t max_body = std::size_t{8} << 20;
-  std::size_t max_head = std::size_t{16} << 10;  // bytes of the request line and all headers
+  std::size_t max_body_memory = std::size_t{256} << 20;  // of all bodies together (body_budget.h)
+  std::size_t max_head = std::size_t{16} << 10;          // bytes of the request line and all headers
   std::size_t max_headers = 100;
   std::size_t max_target = std::size_t{8} << 10;
   std::size_t max_unsent = std::size_t{16}
@@ -42,9 +43,10 @@ struct HttpHandler {
   // connection is closed unless the body is empty or was already received.
   std::function<std::optional<HttpResponse>(const HttpRequest& head)> admit;
   std::function<void(HttpRequest request, std::shared_ptr<Exchange> exchange)> handle;
-  // The response to a request that the HTTP server refuses itself (400, 408, 413, 414, 415, 417, 431, 505).
-  // `head` has what could be read of it. nullptr: there is no request to name, because the connection is one
-  // too many (503) or the handler already had the request and never answered (500).
+  // The response to a request that the HTTP server refuses itself (400, 408, 413, 414, 415, 417, 431, 505,
+  // and 503 if there is no memory left for its body). `head` has what could be read of it. nullptr: there is
+  // no request to name, because the connection is one too many (503) or the handler already had the request
+  // and never answered (500).
   std::function<HttpResponse(const HttpRequest* head, int status, const std::string& message)> refuse;
 };
 

@@ -27,6 +27,12 @@ void release(std::string& text) {
   std::string().swap(text);
 }
 
+BadRequest no_memory_for_body() {
+  return {503,
+          "the server has no memory left for the body of this request, because it reads other large ones: "
+          "send it again in a moment"};
+}
+
 }  // namespace
 
 void SessionHost::add_busy(int change) {
@@ -145,6 +151,7 @@ void Session::expect_body() {
   if (head_.content_length > limit) {
     throw BadRequest{413, fmt::format("the request body is larger than {} bytes", limit)};
   }
+  if (!host_.bodies->has(BodyShare::counted(head_.content_length))) throw no_memory_for_body();
   phase_ = Phase::body;
   body_begin_ = Clock::now();
   body_received_ = input_.size();
@@ -168,16 +175,25 @@ void Session::take_body() {
     input_.erase(0, count);
     is_complete = count == missing;
   }
+  hold_body();
   if (is_complete) return dispatch();
   const milliseconds patience = host_.options.body_timeout;
   const milliseconds earned{1000 * body_received_ / min_body_rate};
   deadline_ = std::min(Clock::now() + patience, body_begin_ + patience + earned);
 }
 
+void Session::hold_body() {
+  const std::size_t size = head_.request.body.size();
+  if (BodyShare::counted(size) == 0) return;
+  if (!body_share_) body_share_ = std::make_shared<BodyShare>(host_.bodies);
+  if (!body_share_->grow_to(size)) throw no_memory_for_body();
+}
+
 void Session::dispatch() {
   phase_ = Phase::handling;
   deadline_ = never;
   chunks_.reset();
+  head_.request.body_share = std::move(body_share_);
   channel_ = std::make_shared<Channel>(transport_.waker());
   set_busy(true);
   try {
@@ -230,6 +246,8 @@ void Session::refuse(const BadRequest& problem) {
   encoder_.close_after_response();
   head_.request.peer = peer_;
   encoder_.respond(host_.refusal(&head_.request, problem.status, problem.message));
+  release(head_.request.body);
+  body_share_.reset();
   write();
 }
 

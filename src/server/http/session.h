@@ -15,6 +15,7 @@
 #include <string_view>
 #include <utility>
 
+#include "server/http/body_budget.h"
 #include "server/http/channel.h"
 #include "server/http/chunked.h"
 #include "server/http/options.h"
@@ -44,6 +45,7 @@ struct SessionHost {
   const HttpOptions options;
   const HttpHandler handler;
   const HeadLimits limits{options.max_head, options.max_headers, options.max_target};
+  const std::shared_ptr<BodyBudget> bodies = std::make_shared<BodyBudget>(options.max_body_memory);
   bool is_stopping = false;  // every response is the last of its connection
   std::atomic<std::uint64_t> malformed{0};
 
@@ -85,6 +87,7 @@ class Session {
   bool admit();
   void expect_body();
   void take_body();
+  void hold_body();
   void dispatch();
   void respond(const HttpResponse& response);
   void refuse(const BadRequest& problem);
@@ -108,6 +111,7 @@ class Session {
   HeadScanner scanner_;
   RequestHead head_;
   std::optional<ChunkedDecoder> chunks_;
+  std::shared_ptr<BodyShare> body_share_;
   std::size_t body_received_ = 0;
   Clock::time_point body_begin_;
 

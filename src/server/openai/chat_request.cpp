@@ -204,7 +204,7 @@ void check_messages(Json& messages) {
 }
 
 ChatRequest read_chat_request(Call& call) {
-  return read_chat_request(call, call.parse_body());
+  return read_chat_request(call, call.take_body());
 }
 
 ChatRequest read_chat_request(Call& call, Json body) {

@@ -94,7 +94,7 @@ bool take_only_echo(Json& body) {
 }
 
 CompletionRequest read_request(Call& call, int vocab) {
-  Json body = call.parse_body();
+  Json body = call.take_body();
   CompletionRequest completion;
   completion.only_echo = take_only_echo(body);
   Fields fields(body);

@@ -198,7 +198,7 @@ struct ResponsesRequest {
 };
 
 ResponsesRequest read_request(const TextModel& model, Call& call) {
-  const Json body = call.parse_body();
+  const Json body = call.take_body();
   Fields fields(body);
   ResponsesRequest whole;
   Echo& echo = whole.echo;
