@@ -26,6 +26,7 @@ PAGE = ["# A ", "page\n\n", "- **bo", "ld** and `co", "de`\n", "- <script>", "al
 CALL_A = ["\n{\"name\": ", "\"get_weather\", ", "\"arguments\": ", "{\"city\": \"Pa", "ris\"", "}}", "\n"]
 CALL_B = ["{\"name\": \"get_", "time\", \"argu", "ments\": {\"zone\": ", "\"Europe/P", "aris\", \"h24\": true}", "}\n "]
 CALL_C = ["{\"name\": \"get_", "weather\", \"arguments\": ", "{\"city\":\"Ro", "me\"}", " }"]  # without line breaks
+CALL_D = ["{\"name\": \"get_", "weather\", \"arguments\": ", "{\"city\": \"R", "ome\"", "} }"]  # text follows
 GREETING = ["Hello", "!", " I", " am", " the known", " model."]
 
 # word: the tokens of the answer. bytes are single byte tokens, <…> names tokens of the same name.
@@ -36,6 +37,8 @@ SCENES = {
     "tool": ["<tool_call>", *CALL_A, "</tool_call>", "\n", "<tool_", "call>", *CALL_B, "</tool_call>", "<|im_end|>"],
     "talk": ["Let me", " look it", " up.\n", "<tool_call>", *CALL_C, "</tool_call>", "<|im_end|>"],
     "plan": ["<think>", "I need", " the weather.", "</think>", "<tool_call>", *CALL_C, "</tool_call>", "<|im_end|>"],
+    "order": ["<think>", "I need", " the weather.", "</think>", "Let me", " look it", " up.", "<tool_call>", *CALL_D, "</tool_call>", " Then", " I am",
+              " done.", "<|im_end|>"],  # every kind of part, and text after a call
     "result": ["It is", " 21 ", b"\xc2", b"\xb0", "C in", " Paris.", "<|im_end|>"],
     "broken": ["<tool_call>", "{\"name\": \"get_wea", "ther\", \"arguments\": ", "{\"city\": [", "</tool_call>", " Sorry.", "<|im_end|>"],
     "open": ["<tool_call>", "{\"name\": \"get_weat", "<|im_end|>"],
@@ -96,6 +99,7 @@ ANSWERS = {
     "tool": ("", "", [WEATHER_PARIS, TIME_PARIS]),
     "talk": ("Let me look it up.\n", "", [WEATHER_ROME]),
     "plan": ("", "I need the weather.", [WEATHER_ROME]),
+    "order": ("Let me look it up. Then I am done.", "I need the weather.", [WEATHER_ROME]),
     "broken": (" Sorry.", "", [("get_weather", "{\"city\": [")]),  # a call whose arguments are no JSON
     "open": ("<tool_call>{\"name\": \"get_weat", "", []),
     "unknown": ("", "", [("no_such", {})]),

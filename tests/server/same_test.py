@@ -26,6 +26,51 @@ class EveryDoor(Scene):
                     self.assertEqual(seen.reason, "tool_calls" if calls else "stop")
                     self.assertEqual(seen.completion_tokens, len(known_model.SCENES[word]))
 
+    # The end of the text before the call could begin the stop string: it is not held back beyond the call.
+    ORDERS = ({}, {"stop": [" up. Then"]})
+
+    def order(self, path, body, kind):
+        """The kinds of the events in their order, each once for any number in a row."""
+        kinds = [kind(event) for event in self.server.stream(path, body).json()]
+        return [one for one, before in zip(kinds, [None, *kinds]) if one != before]
+
+    def test_streams_the_parts_of_a_chat_answer_in_order(self):
+        def kind(chunk):
+            choice = chunk["choices"][0]
+            return choice["finish_reason"] or next(name for name in ("role", "reasoning", "tool_calls", "content") if name in choice["delta"])
+        for fields in self.ORDERS:
+            body = {**scene.chat("order"), "tools": TOOLS, **fields}
+            self.assertEqual(self.order("/v1/chat/completions", body, kind), ["role", "reasoning", "content", "tool_calls", "content", "tool_calls"])
+
+    def test_streams_the_items_of_a_response_in_order(self):
+        def of(*types):
+            return ["response.output_item.added", *types, "response.output_item.done"]
+
+        def part(name):
+            return of("response.content_part.added", f"response.{name}.delta", f"response.{name}.done", "response.content_part.done")
+        call = of("response.function_call_arguments.delta", "response.function_call_arguments.done")
+        for fields in self.ORDERS:
+            body = {"input": "order", "tools": [{"type": "function", **one["function"]} for one in TOOLS], **fields}
+            self.assertEqual(self.order("/v1/responses", body, lambda event: event["type"]),
+                             ["response.created", "response.in_progress", *part("reasoning_text"), *part("output_text"), *call, *part("output_text"),
+                              "response.completed"])
+            items = self.server.post("/v1/responses", body).json()["output"]
+            self.assertEqual([item["type"] for item in items], ["reasoning", "message", "function_call", "message"])
+            self.assertEqual([items[at]["content"][0]["text"] for at in (1, 3)], ["Let me look it up.", " Then I am done."])
+
+    def test_streams_the_blocks_of_a_message_in_order(self):
+        def kind(event):
+            return event.get("content_block", event.get("delta", {})).get("type") or event["type"]
+        tools = [{"name": one["function"]["name"], "input_schema": one["function"]["parameters"]} for one in TOOLS]
+        for fields in ({}, {"stop_sequences": self.ORDERS[1]["stop"]}):
+            body = {"messages": [{"role": "user", "content": "order"}], "max_tokens": 1000, "tools": tools, **fields}
+            text = ["text", "text_delta", "content_block_stop"]
+            self.assertEqual(self.order("/v1/messages", body, kind),
+                             ["message_start", "ping", "thinking", "thinking_delta", "signature_delta", "content_block_stop", *text,
+                              "tool_use", "input_json_delta", "content_block_stop", *text, "message_delta", "message_stop"])
+            blocks = self.server.post("/v1/messages", body).json()["content"]
+            self.assertEqual([blocks[at]["text"] for at in (1, 3)], ["Let me look it up.", " Then I am done."])
+
     def test_gives_what_generate_gives(self):
         for word in ("answer", "think", "cut", "long", "dice", "page"):
             expected = generate(word, "--chat", "-m", known(), *FLAGS)
