@@ -10,7 +10,7 @@
 namespace inferno::server {
 namespace {
 
-// Every field that constrains the text under the same name in all APIs.
+// Every field that constrains the text, or its blanks, under the same name in all APIs.
 constexpr const char* text_fields[] = {"response_format",
                                        "json_schema",
                                        "json_object",
@@ -24,7 +24,8 @@ constexpr const char* text_fields[] = {"response_format",
                                        "guided_choice",
                                        "guided_grammar",
                                        "guided_whitespace_pattern",
-                                       "structured_outputs"};
+                                       "structured_outputs",
+                                       "whitespace"};
 
 ReplyConstraint constraint_of(const Json& given) {
   try {

@@ -347,13 +347,14 @@ class A8Constraints(scene.Scene):
     ENFORCED = ((json_schema({"enum": ["x", 7]}), r'"x"|7'), ({"json_schema": {"const": [1, 2]}}, r"\[ ?1, ?2 ?\]"), ({"grammar": 'root ::= "a" [bc] "d"'}, "a[bc]d"),
                 ({"guided_regex": "[0-9]{3}-[a-f]"}, "[0-9]{3}-[a-f]"), ({"guided_choice": ["red", "green"]}, "red|green"), ({"guided_json": {"const": 5}}, "5"),
                 ({"structured_outputs": {"regex": "(ab){2}"}}, "abab"), ({"structured_outputs": {"choice": ["one"]}}, "one"),
-                ({"format": {"const": 5}}, "5"), ({"schema": {"const": 6}}, "6"), ({"choices": ["red", "green"]}, "red|green"))
+                ({"format": {"const": 5}}, "5"), ({"schema": {"const": 6}}, "6"), ({"choices": ["red", "green"]}, "red|green"),
+                ({"schema": {"const": [1, {"a": 2}]}, "whitespace": "compact"}, r'\[1,\{"a":2\}\]'))
     REFUSED = (json_schema({"type": "array", "uniqueItems": True}), json_schema(False), json_schema(nested(200)), json_schema({"$ref": "#/a"}),
                json_schema({"anyOf": [{"type": "string", "contentEncoding": "base64", "unevaluatedItems": False}]}), {"guided_regex": "(a"}, {"guided_regex": "(?=a)b"},
                {"guided_regex": "(" * 60_000}, {"grammar": "root ::= root \"a\""}, {"guided_choice": "red"},
                {"response_format": {"type": "yaml"}}, {"guided_regex": "a", "grammar": 'root ::= "a"'}, {"structured_outputs": {"structural_tag": "{}"}},
                {"guided_choice": []}, {"response_format": {}}, {"json_schema": []}, {"structured_outputs": {"regexp": "a"}}, {"structured_outputs": {}},
-               {"guided_whitespace_pattern": " "}, {"format": "yaml"}, {"guided_json": False},
+               {"guided_whitespace_pattern": " "}, {"schema": {}, "whitespace": "none"}, {"format": "yaml"}, {"guided_json": False},
                {"tool_choice": "required"}, {"tools": scene.TOOLS, "tool_choice": {"type": "function", "function": {"name": "no_such"}}}, {"tool_choice": "maybe"})
 
     def test_are_enforced_to_the_letter(self):
