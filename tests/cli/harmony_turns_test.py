@@ -1,8 +1,9 @@
 """Turns in Harmony with tools and schemas and without: harmony_turns_test.py INFERNO [TURNS [TEMPERATURE]]
 
 The model is the built-in one with tools in its prompts. With the mask no reply may break Harmony's form: the parser of replies has nothing to
-warn of. The same turns without the mask are counted beside it, and how often the mask forbade the token that the model preferred (turns at
-temperature 0). Unless a temperature is given, half of the turns are at 1 and half at 4, where many break the form without the mask."""
+warn of. The same turns without the mask are counted beside it, and how often the mask forbade the token that the model preferred (in turns at
+temperature 0, at most one for each question and kind). Unless a temperature is given, half of the turns are at 1 and half at 4, where many break
+the form without the mask."""
 import json
 import os
 import pathlib
@@ -18,13 +19,14 @@ SCHEMA = {"type": "object", "properties": {"name": {"type": "string", "maxLength
 TOOL = {"type": "function", "function": {"name": "look_up", "description": "Looks a word up.", "parameters": {
     "type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"], "additionalProperties": False}}}
 KINDS = {"plain": {}, "tools": {"tools": [TOOL]}, "schema": {"schema": SCHEMA}, "both": {"tools": [TOOL], "schema": SCHEMA}}
-QUESTIONS = ("Tell me a story.", "What is a fox?", "Who lives in the forest?", "Why?")
+QUESTIONS = [f"{start} {name}{end}" for start, end in (("Tell me a story about", "."), ("What is", "?"), ("Who knows", "?"), ("I have lost", "!"))
+             for name in ("a fox", "the forest", "the king", "my shoe", "the moon", "a bridge", "the model", "a boat", "the wind", "two girls")]
 
 
 def turns(program, lines, *arguments):
     kept = {key: value for key, value in os.environ.items() if key in ("PATH", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "TSAN_OPTIONS")}
     text = "".join(json.dumps(line) + "\n" for line in lines)
-    done = subprocess.run([program, "generate", "--device", "cpu", "--chat", "--batch", "-", *arguments], input=text.encode(),
+    done = subprocess.run([program, "generate", "--device", "cpu", "--chat", "--parallel", "32", "--batch", "-", *arguments], input=text.encode(),
                           capture_output=True, env={**kept, "HOME": "/nonexistent"})
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     if len(answers) != len(lines) or any("error" in answer for answer in answers):
@@ -34,7 +36,7 @@ def turns(program, lines, *arguments):
 
 
 def line(number, kind, **fields):
-    question = QUESTIONS[number % len(QUESTIONS)]
+    question = QUESTIONS[number // len(KINDS) % len(QUESTIONS)]
     return {"id": number, "messages": [{"role": "user", "content": question}], "seed": number, "max_tokens": 48, **KINDS[kind], **fields}
 
 
@@ -58,10 +60,11 @@ def check(program, model, count, temperature):
     broken = sum(bool(answer.get("warnings")) for answer in unmasked)
     print("with the mask: %d of %d turns broke the form; without: %d of %d" % (len(bad), len(masked), broken, len(unmasked)))
     for kind in KINDS:
-        greedy = turns(program, [line(i, kind, temperature=0.0, logprobs=1) for i in range(len(QUESTIONS))], "-m", model)
+        asked = min(len(QUESTIONS), max(4, count // 10 // len(KINDS)))
+        greedy = turns(program, [line(i * len(KINDS), kind, temperature=0.0, logprobs=1) for i in range(asked)], "-m", model)
         tokens = [token for answer in greedy for token in answer["logprobs"]["content"]]
         forbidden = sum(token["top_logprobs"][0]["id"] != token["id"] for token in tokens)
-        print("at temperature 0, %s: the mask forbade %d of %d tokens that the model preferred" % (kind, forbidden, len(tokens)))
+        print("at temperature 0, %s: in %d turns the mask forbade %d of %d tokens that the model preferred" % (kind, asked, forbidden, len(tokens)))
     for answer in bad[:3]:
         print("  ", json.dumps(answer)[:300])
     print("ends with the mask:", ends_of(masked))
