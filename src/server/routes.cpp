@@ -29,11 +29,42 @@ constexpr Route table[] = {
     {"GET", "/health", health, open, Work::quick},
     {"GET", "/v1/health", health, keyed, Work::quick},
     {"GET", "/ping", health, keyed, Work::quick},
+    {"POST", "/ping", health, keyed, Work::quick},
     {"GET", "/livez", live, open, Work::quick},
     {"GET", "/readyz", ready, open, Work::quick},
     {"GET", "/version", version, keyed, Work::quick},
     {"GET", "/metrics", metrics, keyed, Work::quick},
     {"GET", "/", page, open, Work::quick},
+};
+
+// Routes of other servers, by the beginning of their paths with or without /v1.
+struct OtherRoute {
+  std::string_view path, advice;
+};
+constexpr std::string_view text_only = "this server generates text and does nothing else";
+constexpr std::string_view stores_nothing = "this server stores nothing: send the whole conversation";
+constexpr OtherRoute other_routes[] = {
+    {"/api/", "Ollama's API is not available: use POST /v1/chat/completions"},
+    {"/completion", "use POST /v1/completions"},
+    {"/infill", "the model continues a text and does not fill gaps: use POST /v1/completions"},
+    {"/slots", "GET /metrics and GET /props tell what runs"},
+    {"/lora-adapters", "adapters are not available: serve the merged model"},
+    {"/embed", text_only},
+    {"/rerank", text_only},
+    {"/score", text_only},
+    {"/pooling", text_only},
+    {"/classify", text_only},
+    {"/audio", text_only},
+    {"/images", text_only},
+    {"/moderations", text_only},
+    {"/batches", "use inferno generate --batch FILE"},
+    {"/messages/batches", "use inferno generate --batch FILE"},
+    {"/files", stores_nothing},
+    {"/responses/", stores_nothing},
+    {"/conversations", stores_nothing},
+    {"/chat/completions/", stores_nothing},
+    {"/assistants", stores_nothing},
+    {"/threads", stores_nothing},
 };
 
 bool matches(std::string_view pattern, std::string_view path) {
@@ -61,6 +92,14 @@ RouteMatch find_route(std::string_view method, std::string_view path) {
     if (route.method == wanted && match.route == nullptr) match.route = &route;
   }
   return match;
+}
+
+std::string_view advice_for(std::string_view path) {
+  if (path.starts_with("/v1/")) path.remove_prefix(3);
+  for (const OtherRoute& other : other_routes) {
+    if (path.starts_with(other.path)) return other.advice;
+  }
+  return "docs/server.md lists them; the API is under /v1";
 }
 
 }  // namespace inferno::server

@@ -34,4 +34,7 @@ struct RouteMatch {
 };
 RouteMatch find_route(std::string_view method, std::string_view path);
 
+// What to use instead of a route that is not here: other servers have some.
+std::string_view advice_for(std::string_view path);
+
 }  // namespace inferno::server

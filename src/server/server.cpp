@@ -80,8 +80,7 @@ struct Server::Impl {
                     {{"WWW-Authenticate", "Bearer"}});
     }
     if (match.allowed_methods.empty() || is_hidden(match)) {
-      return refuse(
-          {404, "invalid_request_error", "no such route (docs/server.md lists them; the API is under /v1)"});
+      return refuse({404, "invalid_request_error", fmt::format("no such route ({})", advice_for(head.path))});
     }
     if (match.route == nullptr) {
       return refuse({405, "invalid_request_error",
