@@ -47,6 +47,10 @@ constexpr RefusedField refused_fields[] = {
     {"use_beam_search", no_sampler},
     {"length_penalty", no_sampler, 1},
     {"samplers", "the order of the samplers is fixed"},
+    // POST /v1/completions reads these two itself.
+    {"echo", "use continue_final_message to go on with the last message"},
+    {"best_of", "every answer is returned (ask for n answers and choose)", 1},
+    {"extra_body", "it is an argument of OpenAI's Python client: put its fields beside the others"},
     {"lora", no_adapters},
     {"lora_request", no_adapters},
     {"lora_path", no_adapters},

@@ -82,15 +82,17 @@ TEST_F(FieldsScene, NamesFieldsWithoutEffect) {
 
 TEST_F(FieldsScene, RefusesFieldsThatWouldChangeTheAnswer) {
   for (const char* name : {"structural_tag", "ebnf", "lora", "mirostat", "use_beam_search",
-                           "truncate_prompt_tokens", "chat_template"}) {
+                           "truncate_prompt_tokens", "chat_template", "echo"}) {
     EXPECT_EQ(refused([&] { ignored(dumped({{name, 1}})); }), name);
   }
+  EXPECT_EQ(refused([&] { ignored(R"({"best_of":2})"); }), "best_of");
+  EXPECT_EQ(refused([&] { ignored(R"({"extra_body":{"top_k":1}})"); }), "extra_body");
   EXPECT_EQ(refused([&] { ignored(R"({"skip_special_tokens":false})"); }), "skip_special_tokens");
 }
 
 TEST_F(FieldsScene, TakesTheirNeutralValues) {
   EXPECT_EQ(ignored(R"({"structural_tag":"","ebnf":null,"lora":[],"mirostat":0,"use_beam_search":false,
-                        "skip_special_tokens":true,"tfs_z":1.0,"top_n_sigma":-1,"xtc_probability":0.0})"),
+                        "skip_special_tokens":true,"best_of":1,"echo":false,"tfs_z":1.0,"top_n_sigma":-1,"xtc_probability":0.0})"),
             std::vector<std::string>{});
 }
 
