@@ -20,6 +20,7 @@
 
 #include "backend/cache_types.h"
 #include "backend/sampling.h"
+#include "backend/steps.h"
 #include "backend/weight_source.h"
 #include "base/error.h"
 #include "spec/model_spec.h"
@@ -299,6 +300,10 @@ class Backend {
   // calling this one. A key lists every shape and address that the body uses; only the contents of that
   // memory may differ between calls. Bodies may be nested; they must not upload or download.
   virtual void replay(std::span<const std::uint64_t> /*key*/, const std::function<void()>& body) { body(); }
+  virtual ReplayCounts replay_counts() const { return {}; }
+
+  // The timer must not outlive the backend.
+  virtual std::unique_ptr<StepTimer> make_step_timer() { return std::make_unique<HostStepTimer>(); }
 
   // Operations are queued in order. Shapes follow [rows, cols]; `out` is always first.
 

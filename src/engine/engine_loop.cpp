@@ -63,7 +63,8 @@ EngineLoop::EngineLoop(Backend& backend, Decoder& decoder, const EngineOptions& 
       scheduler_({.max_sequences = options.max_sequences,
                   .max_step_tokens = options.max_step_tokens,
                   .max_prompt_tokens = options.max_prompt_tokens},
-                 KvBlocks(plan.groups, options.block_size, options.prefix_cache)) {}
+                 KvBlocks(plan.groups, options.block_size, options.prefix_cache)),
+      timer_(options.times_steps ? backend.make_step_timer() : nullptr) {}
 
 void EngineLoop::accept(Submission submission) {
   GenerationRequest& request = submission.request;
@@ -148,11 +149,15 @@ void EngineLoop::start_compiled(Job& job) {
 }
 
 bool EngineLoop::step() {
+  const Clock::time_point start = Clock::now();
   sweep_cancelled();
   start_compiled();
   if (!queued_) {
     StepPlan plan = scheduler_.next();
-    if (plan.slices.empty()) return false;
+    if (plan.slices.empty()) {
+      if (timer_) timer_->rest();
+      return false;
+    }
     queued_ = queue_step(std::move(plan), StepTokens::given);
   }
   std::optional<QueuedStep> following = queue_ahead();
@@ -162,21 +167,35 @@ bool EngineLoop::step() {
     discard_removed(*queued_);
     if (queued_->undrawn.rows > 0) draw_late(*queued_);
   }
-  ++totals_.steps;
+  step_seconds_ += seconds(Clock::now() - start);
   return true;
 }
 
 EngineLoop::QueuedStep EngineLoop::queue_step(StepPlan plan, StepTokens tokens) {
+  if (timer_) timer_->begin();
   mark_begun(plan);
   copy_blocks(plan.copies);
   const Matrix logits = forward(plan, tokens);
   QueuedStep step = {.plan = std::move(plan)};
   if (tokens == StepTokens::drawn && has_constraint(step.plan)) {
     step.undrawn = logits;
-  } else if (logits.rows > 0) {
-    step.draws = draw(step.plan, tokens, logits);
+    return step;
   }
+  if (logits.rows > 0) step.draws = draw(step.plan, tokens, logits);
+  if (timer_) timer_->end();
   return step;
+}
+
+void EngineLoop::count(const StepPlan& plan) {
+  const auto is_decode = [](const Slice& slice) { return slice.tokens == 1 && slice.wants_logits; };
+  const auto decodes = static_cast<std::size_t>(std::ranges::count_if(plan.slices, is_decode));
+  ++totals_.steps;
+  if (decodes == plan.slices.size()) {
+    ++totals_.decode_steps;
+  } else if (decodes > 0) {
+    ++totals_.mixed_steps;
+  }
+  for (const Slice& slice : plan.slices) totals_.step_rows += static_cast<std::uint64_t>(slice.tokens);
 }
 
 // Queues the step after the queued one, if it depends on the tokens being sampled only as inputs: the sampler
@@ -187,11 +206,15 @@ std::optional<EngineLoop::QueuedStep> EngineLoop::queue_ahead() {
   if (std::ranges::any_of(queued_->plan.slices, looks_back)) return std::nullopt;
   std::optional<StepPlan> plan = scheduler_.plan_ahead(queued_->plan);
   if (!plan) return std::nullopt;
+  ++totals_.ahead_steps;
   return queue_step(std::move(*plan), StepTokens::drawn);
 }
 
 void EngineLoop::finish_step(QueuedStep& step) {
+  const Clock::time_point start = Clock::now();
   std::vector<Drawn> drawn = sampler_.read(step.draws);
+  waited_seconds_ += seconds(Clock::now() - start);
+  count(step.plan);
   take_scores(step.plan, drawn);
   keep_slices(step.plan, drawn, [](const Slice& slice) { return slice.sequence != nullptr; });
   drop_failed(step.plan, drawn);
@@ -205,6 +228,7 @@ void EngineLoop::finish_step(QueuedStep& step) {
 // Queues the draw of a step whose forward pass was queued before the tokens of the step before it were read.
 void EngineLoop::draw_late(QueuedStep& step) {
   step.draws = draw(step.plan, StepTokens::given, std::exchange(step.undrawn, {}));
+  if (timer_) timer_->end();
 }
 
 // A queued step cannot be undone, so the results of sequences removed since are ignored.
@@ -493,6 +517,11 @@ EngineStats EngineLoop::stats() const {
   out.block_size = copy_rows_.rows;
   out.max_sequences = max_sequences_;
   out.preemptions = scheduler_.preemptions();
+  out.replays = backend_.replay_counts();
+  if (timer_) {
+    out.device = timer_->times();
+    out.host_seconds = step_seconds_ - waited_seconds_ - (backend_.queues() ? 0.0 : out.device.busy);
+  }
   return out;
 }
 

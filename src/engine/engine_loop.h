@@ -101,6 +101,7 @@ class EngineLoop {
   void start_compiled(Job& job);
   QueuedStep queue_step(StepPlan plan, StepTokens tokens);
   std::optional<QueuedStep> queue_ahead();
+  void count(const StepPlan& plan);
   void finish_step(QueuedStep& step);
   void discard_removed(QueuedStep& step);
   void mark_begun(const StepPlan& plan);
@@ -134,6 +135,8 @@ class EngineLoop {
   Buffer copy_memory_;
   Matrix copy_rows_;  // i32 [block_size, 1]
   Scheduler scheduler_;
+  std::unique_ptr<StepTimer> timer_;                  // null unless EngineOptions::times_steps
+  double step_seconds_ = 0.0, waited_seconds_ = 0.0;  // in step(), and of that for tokens
   std::optional<QueuedStep> queued_;
   SequenceId next_id_ = 1;
   std::vector<std::unique_ptr<Job>> jobs_;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "backend/cache_types.h"
+#include "backend/steps.h"
 
 namespace inferno {
 
@@ -23,6 +24,8 @@ struct EngineOptions {
   // Queue a step before the tokens of the previous one are read, if it does not depend on their values.
   // Unset: if the backend queues.
   std::optional<bool> plans_ahead = {};
+  // Fill EngineStats::device and host_seconds, which costs the device some microseconds a step.
+  bool times_steps = false;
 };
 
 struct EngineStats {
@@ -40,6 +43,16 @@ struct EngineStats {
   // up once, so these are the queries and hits of the cache, too.
   std::uint64_t prompt_tokens = 0, cached_tokens = 0;
   std::uint64_t generated_tokens = 0, steps = 0, preemptions = 0;
+  // Of the steps: those that only decode, and those that compute prompts beside decodes. The rest computes
+  // prompts alone.
+  std::uint64_t decode_steps = 0, mixed_steps = 0;
+  std::uint64_t step_rows = 0;    // of all steps
+  std::uint64_t ahead_steps = 0;  // queued before the tokens of the step before were read
+  ReplayCounts replays;
+  // With EngineOptions::times_steps. Host time is that of the engine's thread, without waiting for the
+  // device or computing in its place.
+  StepTimes device;
+  double host_seconds = 0.0;
   // Time that the engine's thread spent on the masks of constrained answers, in all and at most in one step.
   // A device that queues waits for that only where it exceeds the forward pass.
   double mask_seconds = 0, max_mask_seconds = 0;

@@ -24,6 +24,22 @@ TEST(Ahead, NoStepIsQueuedBehindAFullAnswer) {
   EXPECT_EQ(engine->stats().steps, 40u);
 }
 
+TEST(Ahead, StatisticsTellWhatStepsDidAndHowLongTheyTook) {
+  SceneOptions options;
+  options.engine.times_steps = true;
+  const auto engine = make_engine(options);
+  generate(*engine, greedy({1, 2, 3}, 20));
+  wait_until_idle(*engine);
+  const EngineStats stats = engine->stats();
+  EXPECT_EQ(stats.steps, 20u);
+  EXPECT_EQ(stats.decode_steps, 19u);
+  EXPECT_EQ(stats.mixed_steps, 0u);
+  EXPECT_EQ(stats.step_rows, 3u + 19u);
+  EXPECT_GE(stats.ahead_steps, 18u);
+  EXPECT_GT(stats.device.busy, 0.0);
+  EXPECT_GT(stats.host_seconds, 0.0);
+}
+
 TEST(Ahead, GivesTheAnswersOfStepsThatAreReadFirst) {
   SceneOptions options;
   options.engine.plans_ahead = false;

@@ -157,6 +157,11 @@ class CudaBackend final : public Backend {
     enter_thread();
     graphs_.replay(key, body);
   }
+  ReplayCounts replay_counts() const override { return graphs_.counts(); }
+  std::unique_ptr<StepTimer> make_step_timer() override {
+    enter_thread();
+    return std::make_unique<EventStepTimer>(queue().stream);
+  }
 
   void embed(Matrix out, const Weight& table, Matrix tokens, float scale) override {
     if (out.rows > 0) cuda::embed(queue(), out, view(table), tokens, scale);

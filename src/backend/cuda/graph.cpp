@@ -70,7 +70,12 @@ void GraphCache::replay(std::span<const std::uint64_t> key, const std::function<
     return;
   }
   entry->second.last_use = ++uses_;
-  if (entry->second.graph == nullptr) entry->second.graph = record(body);
+  if (entry->second.graph == nullptr) {
+    entry->second.graph = record(body);
+    ++counts_.recorded;
+  } else {
+    ++counts_.replayed;
+  }
   check(cudaGraphLaunch(entry->second.graph, stream_));
 }
 

@@ -10,6 +10,8 @@
 #include <span>
 #include <vector>
 
+#include "backend/steps.h"
+
 namespace inferno::cuda {
 
 class GraphCache {
@@ -23,6 +25,7 @@ class GraphCache {
   // time it is recorded, and from then on replayed. A body inside another is part of the outer one.
   void replay(std::span<const std::uint64_t> key, const std::function<void()>& body);
   bool is_inside() const { return inside_; }  // a body
+  ReplayCounts counts() const { return counts_; }
   // For a new model: the old addresses then hold something else.
   void clear();
 
@@ -45,6 +48,7 @@ class GraphCache {
   cudaStream_t stream_;
   std::map<Key, Entry, KeyOrder> graphs_;
   std::uint64_t uses_ = 0;
+  ReplayCounts counts_;
   bool inside_ = false;
 };
 

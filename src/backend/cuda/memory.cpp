@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "backend/cuda/check.h"
 #include "base/error.h"
@@ -135,6 +136,70 @@ std::uint64_t Marks::set() {
 void Marks::wait_for(std::uint64_t mark) const {
   expects(mark < next_ && next_ - mark <= Backend::max_marks, "only the latest marks are remembered");
   check(cudaEventSynchronize(events_[mark % Backend::max_marks]));
+}
+
+EventStepTimer::EventStepTimer(cudaStream_t stream) : stream_(stream) {
+  check(cudaGetDevice(&device_));
+}
+
+EventStepTimer::~EventStepTimer() {
+  for (const Step& step : steps_) {
+    if (step.begin != nullptr) cudaEventDestroy(step.begin);
+    if (step.end != nullptr) cudaEventDestroy(step.end);
+  }
+  for (cudaEvent_t event : spare_) cudaEventDestroy(event);
+  if (last_end_ != nullptr) cudaEventDestroy(last_end_);
+}
+
+cudaEvent_t EventStepTimer::record() {
+  cudaEvent_t event = nullptr;
+  if (spare_.empty()) {
+    check(cudaEventCreate(&event));
+  } else {
+    event = spare_.back();
+    spare_.pop_back();
+  }
+  check(cudaEventRecord(event, stream_));
+  return event;
+}
+
+void EventStepTimer::begin() {
+  check(cudaSetDevice(device_));  // the engine's thread begins a step with this
+  steps_.push_back({.begin = record(), .after_rest = std::exchange(rested_, false)});
+  collect();
+}
+
+// The oldest step without an end: a draw may be queued after the next step began.
+void EventStepTimer::end() {
+  const auto step = std::ranges::find(steps_, false, &Step::is_queued);
+  expects(step != steps_.end(), "a step that ends has begun");
+  step->end = record();
+  step->is_queued = true;
+}
+
+// Adds the steps that are done.
+void EventStepTimer::collect() {
+  const auto seconds = [](cudaEvent_t from, cudaEvent_t to) {
+    float milliseconds = 0.0f;
+    check(cudaEventElapsedTime(&milliseconds, from, to));
+    return 1e-3 * static_cast<double>(milliseconds);
+  };
+  while (!steps_.empty() && steps_.front().is_queued && cudaEventQuery(steps_.front().end) == cudaSuccess) {
+    const Step step = steps_.front();
+    steps_.pop_front();
+    times_.busy += seconds(step.begin, step.end);
+    if (last_end_ != nullptr) {
+      if (!step.after_rest) times_.idle += seconds(last_end_, step.begin);
+      spare_.push_back(last_end_);
+    }
+    spare_.push_back(step.begin);
+    last_end_ = step.end;
+  }
+}
+
+StepTimes EventStepTimer::times() {
+  collect();
+  return times_;
 }
 
 }  // namespace inferno::cuda

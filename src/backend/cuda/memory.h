@@ -5,12 +5,14 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "backend/backend.h"
 
@@ -113,6 +115,39 @@ class Marks {
   cudaStream_t stream_;
   cudaEvent_t events_[Backend::max_marks] = {};
   std::uint64_t next_ = 0;
+};
+
+// Takes the times of steps from events in the stream. The device writes them, so that neither the host nor
+// queueing ahead falsifies them.
+class EventStepTimer final : public StepTimer {
+ public:
+  // On the current device.
+  explicit EventStepTimer(cudaStream_t stream);
+  ~EventStepTimer() override;
+  EventStepTimer(const EventStepTimer&) = delete;
+  EventStepTimer& operator=(const EventStepTimer&) = delete;
+
+  void begin() override;
+  void end() override;
+  void rest() override { rested_ = true; }
+  StepTimes times() override;
+
+ private:
+  struct Step {
+    cudaEvent_t begin = nullptr, end = nullptr;
+    bool is_queued = false;  // `end` was recorded
+    bool after_rest = false;
+  };
+  cudaEvent_t record();
+  void collect();
+
+  cudaStream_t stream_;
+  int device_ = 0;
+  std::deque<Step> steps_;
+  std::vector<cudaEvent_t> spare_;
+  cudaEvent_t last_end_ = nullptr;
+  bool rested_ = true;
+  StepTimes times_;
 };
 
 }  // namespace inferno::cuda
