@@ -158,6 +158,49 @@ class Results(Scene):
         self.assertIn(b"--top-p", bench("--top-p", "2", code=2).stderr)
 
 
+class Load(Scene):
+    def load(self, *arguments, **more):
+        return inferno("bench", models.LLAMA, "--load", "--device", "cpu", "--input-len", "20", "--output-len", "6", *arguments, **more)
+
+    def test_answers_every_request_of_a_closed_loop(self):
+        found = json.loads(self.load("--concurrency", "1,3", "--requests", "5", "--json").stdout)
+        self.assertEqual([one["load"] for one in found["results"]], ["concurrency 1", "concurrency 3"])
+        self.assertEqual((found["backend"], found["parallel"], found["model_id"]), ("inferno", 3, str(models.LLAMA)))
+        for one in found["results"]:
+            self.assertEqual((one["completed"], one["failed"], one["refused"]), (5, 0, 0))
+            self.assertEqual((one["total_input_tokens"], one["total_output_tokens"]), (100, 30))
+            self.assertLessEqual(one["median_itl_ms"], one["p95_itl_ms"])
+            self.assertLessEqual(one["p95_itl_ms"], one["p99_itl_ms"])
+            self.assertGreater(one["median_ttft_ms"], 0)
+            engine = one["engine"]
+            self.assertGreater(engine["host_microseconds_per_step"], 0)
+            self.assertTrue(0 < engine["device_idle_share"] < 1)
+            self.assertGreater(engine["rows_per_step"], 1)
+        alone, three = (one["engine"] for one in found["results"])
+        # One request after the other: a step for its prompt, which gives the first token, and one for each other token.
+        self.assertEqual((alone["prompt_steps"], alone["mixed_steps"], alone["decode_steps"]), (5, 0, 25))
+        self.assertLess(three["decode_steps"] + three["mixed_steps"], 25)
+
+    def test_of_requests_at_once_waits_for_the_engine(self):
+        found = json.loads(self.load("--rate", "inf", "--requests", "6", "--parallel", "2", "--json").stdout)
+        [one] = found["results"]
+        self.assertEqual((one["load"], one["completed"], one["max_concurrent_requests"]), ("6 requests at once", 6, 6))
+        self.assertGreater(one["p99_ttft_ms"], one["median_ttft_ms"])
+
+    def test_replays_a_trace_on_a_shape(self):
+        trace = self.path / "trace.jsonl"
+        trace.write_text('{"timestamp": 0, "input_length": 9, "output_length": 2}\n{"timestamp": 40, "input_length": 30, "output_length": 4}\n')
+        text = inferno("bench", "--shape", "gpt2", "--weights", "q8_0", "--load", "--trace", trace, "--device", "cpu").stdout.decode()
+        self.assertIn("Total input tokens:                      39 ", text)
+        self.assertIn("Total generated tokens:                  6 ", text)
+        self.assertRegex(text, r"Steps \(decode / mixed / prompt\): +\d / [01] / [12]\n")  # the second may arrive during the first
+
+    def test_needs_to_know_what_to_load(self):
+        self.assertIn(b"--load", bench("--concurrency", "2", code=2).stderr)
+        self.load("--serve", "http://localhost:1", code=2)
+        self.assertIn(b"--serve", self.load("--endpoint", "chat", code=2).stderr)
+
+
 class ShapeCheckpoint(Scene):
     def make(self, name, *more):
         subprocess.run([sys.executable, "-B", TOOL, self.path / name, "--config", models.ENDLESS / "config.json", "--tokenizer",

@@ -17,10 +17,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/seconds.h"
-#include "base/signals.h"
 #include "base/utf8.h"
 
 namespace inferno::load {
@@ -61,83 +61,56 @@ std::string shortened(std::string_view text) {
 
 // One request on a connection of its own.
 struct Stream {
+  std::size_t number = 0;
   hub::Descriptor socket;
   std::string unsent;
   EventStream response;
-  RequestRecord record;
-  double last_event = 0.0;  // with text
   double last_bytes = 0.0;
-  int events = 0;
+  int events = 0;  // with text
 };
 
-class Client {
+class Client final : public Target {
  public:
-  Client(const ServerAddress& server, const LoadRun& run)
-      : server_(server), run_(run), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+  Client(const ServerAddress& server, ClientOptions options)
+      : server_(server), options_(std::move(options)), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
     if (!epoll_.is_open()) fail(ErrorKind::io, fmt::format("epoll_create: {}", std::strerror(errno)));
   }
 
-  LoadResult run() {
-    while (next_ < run_.plan.size() || !streams_.empty()) {
-      if (SignalWatcher::received() != 0) return {.records = std::move(done_), .was_interrupted = true};
-      start_due();
-      wait();
-      end_stalled();
-    }
-    return {.records = std::move(done_), .was_interrupted = false};
-  }
-
- private:
-  double now() const { return seconds_since(begin_); }
-
-  bool has_room() const {
-    return run_.max_streams == 0 || streams_.size() < static_cast<std::size_t>(run_.max_streams);
-  }
-
-  void start_due() {
-    while (next_ < run_.plan.size() && has_room() && run_.plan[next_].at <= now()) start(next_++);
-  }
-
-  void start(std::size_t number) {
+  void start(std::size_t number, Records& records) override {
     auto stream = std::make_unique<Stream>();
-    stream->unsent = run_.request(number);
-    stream->record.input_tokens = run_.plan[number].input_tokens;
-    stream->record.start = stream->last_bytes = now();
+    stream->number = number;
+    stream->unsent = options_.request(number);
+    stream->last_bytes = records.now();
     stream->socket = server_.connect();
     if (!stream->socket.is_open()) {
-      finish(*stream, fmt::format("cannot connect: {}", std::strerror(errno)));
+      finish(*stream, fmt::format("cannot connect: {}", std::strerror(errno)), records);
       return;
     }
     epoll_event event = {.events = EPOLLIN | EPOLLOUT, .data = {.ptr = stream.get()}};
     if (::epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, stream->socket.number(), &event) != 0) {
-      finish(*stream, fmt::format("epoll: {}", std::strerror(errno)));
+      finish(*stream, fmt::format("epoll: {}", std::strerror(errno)), records);
       return;
     }
     streams_.push_back(std::move(stream));
   }
 
-  // Until something happens, the next request is due, or a while has passed.
-  void wait() {
-    double seconds = 0.2;
-    if (next_ < run_.plan.size() && has_room()) seconds = std::min(seconds, run_.plan[next_].at - now());
-    const int milliseconds = static_cast<int>(std::ceil(std::max(0.0, seconds) * 1e3));
+  void wait(double seconds, Records& records) override {
+    const int milliseconds = static_cast<int>(std::ceil(seconds * 1e3));
     const int count =
         ::epoll_wait(epoll_.number(), ready_.data(), static_cast<int>(ready_.size()), milliseconds);
     for (int i = 0; i < count; ++i) {
       Stream& stream = *static_cast<Stream*>(ready_[static_cast<std::size_t>(i)].data.ptr);
-      if (!stream.unsent.empty()) send(stream);
-      if (ready_[static_cast<std::size_t>(i)].events != EPOLLOUT) receive(stream);
+      if (!stream.unsent.empty()) send(stream, records);
+      if (ready_[static_cast<std::size_t>(i)].events != EPOLLOUT) receive(stream, records);
     }
-    drop_closed();
-  }
-
-  void drop_closed() {
+    end_stalled(records);
     if (std::exchange(has_closed_, false)) {
       std::erase_if(streams_, [](const auto& stream) { return !stream->socket.is_open(); });
     }
   }
 
-  void send(Stream& stream) {
+ private:
+  void send(Stream& stream, Records& records) {
     const ssize_t count =
         ::send(stream.socket.number(), stream.unsent.data(), stream.unsent.size(), MSG_NOSIGNAL);
     if (count < 0) {
@@ -145,7 +118,7 @@ class Client {
       if (errno == EPIPE || errno == ECONNRESET) {
         stream.unsent.clear();
       } else if (errno != EAGAIN && errno != EINTR) {
-        finish(stream, fmt::format("cannot send: {}", std::strerror(errno)));
+        finish(stream, fmt::format("cannot send: {}", std::strerror(errno)), records);
       }
       return;
     }
@@ -155,33 +128,24 @@ class Client {
     ::epoll_ctl(epoll_.number(), EPOLL_CTL_MOD, stream.socket.number(), &event);
   }
 
-  void receive(Stream& stream) {
+  void receive(Stream& stream, Records& records) {
     if (!stream.socket.is_open()) return;
     const ssize_t count = ::recv(stream.socket.number(), buffer_.data(), buffer_.size(), 0);
     if (count < 0) {
-      if (errno != EAGAIN && errno != EINTR) finish(stream, std::strerror(errno));
+      if (errno != EAGAIN && errno != EINTR) finish(stream, std::strerror(errno), records);
       return;
     }
-    const double time = stream.last_bytes = now();
+    const double time = stream.last_bytes = records.now();
     if (count == 0) {
       stream.response.close();
     } else {
       stream.response.read({buffer_.data(), static_cast<std::size_t>(count)});
     }
-    note_events(stream, time);
-    if (count == 0 || is_over(stream.response)) finish(stream, problem_of(stream.response));
-  }
-
-  // All events of one read arrived at the same time.
-  static void note_events(Stream& stream, double time) {
+    // All events of one read arrived at the same time.
     for (; stream.events < stream.response.text_events(); ++stream.events) {
-      if (stream.events == 0) {
-        stream.record.first_token = time;
-      } else {
-        stream.record.gaps.push_back(static_cast<float>(time - stream.last_event));
-      }
-      stream.last_event = time;
+      records.add_text(stream.number, time);
     }
+    if (count == 0 || is_over(stream.response)) finish(stream, problem_of(stream.response), records);
   }
 
   static bool is_over(const EventStream& response) {
@@ -200,18 +164,16 @@ class Client {
                                    : "the response is no event stream: " + shortened(response.body());
   }
 
-  void finish(Stream& stream, std::string problem) {
-    RequestRecord& record = stream.record;
-    record.end = now();
+  void finish(Stream& stream, std::string problem, Records& records) {
+    RequestRecord& record = records.of(stream.number);
     record.output_tokens = stream.response.text_events();
     if (stream.response.usage_event()) take_usage(record, *stream.response.usage_event());
-    record.outcome = problem.empty()                   ? Outcome::finished
-                     : stream.response.status() == 429 ? Outcome::refused
-                                                       : Outcome::failed;
-    record.problem = std::move(problem);
+    const Outcome outcome = problem.empty()                   ? Outcome::finished
+                            : stream.response.status() == 429 ? Outcome::refused
+                                                              : Outcome::failed;
+    records.end(stream.number, outcome, std::move(problem));
     stream.socket = hub::Descriptor();
     has_closed_ = true;
-    done_.push_back(std::move(record));
   }
 
   static void take_usage(RequestRecord& record, const std::string& event) {
@@ -222,25 +184,22 @@ class Client {
     record.output_tokens = usage.value("completion_tokens", record.output_tokens);
   }
 
-  void end_stalled() {
-    const double time = now();
+  void end_stalled(Records& records) {
+    const double time = records.now();
     if (time - last_check_ < 1.0) return;
     last_check_ = time;
     for (const auto& stream : streams_) {
-      if (time - stream->last_bytes > run_.stall_seconds) finish(*stream, "timed out");
+      if (!stream->socket.is_open()) continue;
+      if (time - stream->last_bytes > options_.stall_seconds) finish(*stream, "timed out", records);
     }
-    drop_closed();
   }
 
   const ServerAddress& server_;
-  const LoadRun& run_;
+  ClientOptions options_;
   hub::Descriptor epoll_;
-  Clock::time_point begin_ = Clock::now();
-  std::size_t next_ = 0;
   double last_check_ = 0.0;
   bool has_closed_ = false;  // among streams_
   std::vector<std::unique_ptr<Stream>> streams_;
-  std::vector<RequestRecord> done_;
   std::array<epoll_event, 256> ready_;
   std::array<char, std::size_t{64} << 10> buffer_;
 };
@@ -325,9 +284,9 @@ EventStream exchange(const ServerAddress& server, const std::string& request, do
   return response;
 }
 
-LoadResult run_load(const ServerAddress& server, const LoadRun& run) {
+std::unique_ptr<Target> make_server_target(const ServerAddress& server, ClientOptions options) {
   raise_descriptor_limit();
-  return Client(server, run).run();
+  return std::make_unique<Client>(server, std::move(options));
 }
 
 }  // namespace inferno::load

@@ -5,15 +5,13 @@
 #include <sys/socket.h>
 
 #include <functional>
-#include <span>
+#include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "cli/bench/event_stream.h"
 #include "cli/bench/http_target.h"
-#include "cli/bench/load_plan.h"
-#include "cli/bench/load_statistics.h"
+#include "cli/bench/load_run.h"
 #include "hub/files.h"
 
 namespace inferno::load {
@@ -40,19 +38,13 @@ class ServerAddress {
 // One request, waiting for its whole response. Error{network} if there is none within `seconds`.
 EventStream exchange(const ServerAddress& server, const std::string& request, double seconds);
 
-struct LoadRun {
-  std::span<const PlannedRequest> plan;
-  int max_streams = 0;  // at once; 0: no limit
+struct ClientOptions {
   // The HTTP request number i of the plan, made just before it is sent.
   std::function<std::string(std::size_t)> request;
   double stall_seconds = 600.0;  // a request that is silent for so long has failed
 };
 
-struct LoadResult {
-  std::vector<RequestRecord> records;  // of the requests that ended
-  bool was_interrupted = false;        // by Ctrl-C; the requests that ran were dropped
-};
-
-LoadResult run_load(const ServerAddress& server, const LoadRun& run);
+// Each request has a connection of its own. `server` must outlive the target.
+std::unique_ptr<Target> make_server_target(const ServerAddress& server, ClientOptions options);
 
 }  // namespace inferno::load

@@ -153,31 +153,47 @@ int PromptWriter::vocabulary_size() {
   return static_cast<int>(std::size(known_words));
 }
 
-std::string PromptWriter::words(std::uint64_t stream, int count) const {
-  std::string out;
-  for (int i = 0; i < count; ++i) {
-    const std::uint32_t drawn = philox(seed_ ^ (stream << 20), static_cast<std::uint64_t>(i)).words[0];
-    if (i > 0) out += ' ';
-    out += known_words[drawn % std::size(known_words)];
-  }
+std::uint32_t PromptWriter::drawn(std::uint64_t stream, int index) const {
+  return philox(seed_ ^ (stream << 20), static_cast<std::uint64_t>(index)).words[0];
+}
+
+// In units of `per_unit` tokens, with `around` tokens that the prompt has anyway.
+std::vector<PromptWriter::Part> PromptWriter::parts(std::uint64_t number, const PlannedRequest& request,
+                                                    double per_unit, double around) const {
+  const auto units = [&](double tokens) { return static_cast<int>(std::lround(tokens / per_unit)); };
+  int left = std::max(1, units(request.input_tokens - around));
+  std::vector<Part> out;
+  const auto add = [&](std::uint64_t stream, int count) {
+    count = std::min(count, left);
+    if (count <= 0) return;
+    out.push_back({stream, count});
+    left -= count;
+  };
+  for (const std::uint32_t block : request.blocks) add(block_stream + block, units(trace_block));
+  if (shared_ > 0) add(shared_stream, units(shared_));
+  add(number, left);
   return out;
 }
 
 std::string PromptWriter::prompt(std::uint64_t number, const PlannedRequest& request) const {
-  const auto words_of = [&](double tokens) { return static_cast<int>(std::lround(tokens / per_word_)); };
-  const int total = std::max(1, words_of(request.input_tokens - around_));
   std::string out;
-  int written = 0;
-  const auto add = [&](std::uint64_t stream, int count) {
-    count = std::min(count, total - written);
-    if (count <= 0) return;
-    if (written > 0) out += ' ';
-    out += words(stream, count);
-    written += count;
-  };
-  for (const std::uint32_t block : request.blocks) add(block_stream + block, words_of(trace_block));
-  if (shared_ > 0) add(shared_stream, words_of(shared_));
-  add(number, total);
+  for (const Part& part : parts(number, request, per_word_, around_)) {
+    for (int i = 0; i < part.count; ++i) {
+      if (!out.empty()) out += ' ';
+      out += known_words[drawn(part.stream, i) % std::size(known_words)];
+    }
+  }
+  return out;
+}
+
+std::vector<TokenId> PromptWriter::tokens(std::uint64_t number, const PlannedRequest& request,
+                                          int vocab) const {
+  std::vector<TokenId> out;
+  for (const Part& part : parts(number, request, 1.0, 0.0)) {
+    for (int i = 0; i < part.count; ++i) {
+      out.push_back(static_cast<TokenId>(drawn(part.stream, i) % static_cast<std::uint32_t>(vocab)));
+    }
+  }
   return out;
 }
 

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/token.h"
+
 namespace inferno::load {
 
 struct PlannedRequest {
@@ -20,7 +22,7 @@ struct PlannedRequest {
 
 inline constexpr int trace_block = 512;  // of Mooncake's traces
 
-// All at once; the number of connections limits them.
+// All at once; the driver's limit of streams makes a closed loop of them.
 std::vector<PlannedRequest> closed_loop(int requests, int input_tokens, int output_tokens);
 
 // The same with exponentially distributed times between arrivals.
@@ -46,9 +48,18 @@ class PromptWriter {
   static int vocabulary_size();
   // The prompt of request `number`, which must be another one for each request of the whole test.
   std::string prompt(std::uint64_t number, const PlannedRequest& request) const;
+  // The same in tokens of a vocabulary of `vocab`: exactly as many as the request asks for.
+  std::vector<TokenId> tokens(std::uint64_t number, const PlannedRequest& request, int vocab) const;
 
  private:
-  std::string words(std::uint64_t stream, int count) const;
+  // A part of a prompt: the first `count` numbers of a random stream.
+  struct Part {
+    std::uint64_t stream = 0;
+    int count = 0;
+  };
+  std::vector<Part> parts(std::uint64_t number, const PlannedRequest& request, double per_unit,
+                          double around) const;
+  std::uint32_t drawn(std::uint64_t stream, int index) const;
 
   std::uint64_t seed_;
   int shared_;  // tokens at the start of each prompt that are the same

@@ -95,5 +95,15 @@ TEST(PromptWriter, BeginsPromptsWithASharedPrefix) {
   EXPECT_NE(one, two);
 }
 
+TEST(PromptWriter, SharesTokensWhereItSharesWords) {
+  const PromptWriter writer(1, /*shared_tokens=*/20);
+  const PlannedRequest request = closed_loop(1, 30, 1)[0];
+  const auto one = writer.tokens(0, request, 1000), two = writer.tokens(1, request, 1000);
+  EXPECT_EQ(one.size(), 30u);
+  EXPECT_EQ(std::ranges::mismatch(one, two).in1 - one.begin(), 20);
+  EXPECT_EQ(writer.tokens(0, request, 1000), one);
+  for (const TokenId token : one) EXPECT_TRUE(token >= 0 && token < 1000);
+}
+
 }  // namespace
 }  // namespace inferno::load

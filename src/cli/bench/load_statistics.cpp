@@ -56,6 +56,7 @@ Spread spread_of(std::vector<double> values) {
   return {.mean = mean,
           .median = percentile(values, 0.5),
           .deviation = std::sqrt(squares / static_cast<double>(values.size())),
+          .p95 = percentile(values, 0.95),
           .p99 = percentile(values, 0.99),
           .p999 = percentile(values, 0.999),
           .max = values.back()};
@@ -124,7 +125,20 @@ std::string as_text(const LoadSummary& summary) {
     out += fmt::format("{:-^50}\n", latency.heading);
     number(fmt::format("Mean {} (ms):", latency.name), spread.mean);
     number(fmt::format("Median {} (ms):", latency.name), spread.median);
+    number(fmt::format("P95 {} (ms):", latency.name), spread.p95);
     number(fmt::format("P99 {} (ms):", latency.name), spread.p99);
+  }
+  if (summary.engine) {
+    const EngineFigures& engine = *summary.engine;
+    out += fmt::format("{:-^50}\n", "Engine");
+    out += fmt::format("{:<40} {} / {} / {}\n", "Steps (decode / mixed / prompt):", engine.decode_steps,
+                       engine.mixed_steps, engine.prompt_steps);
+    out += fmt::format("{:<40} {}\n", "Steps queued ahead:", engine.ahead_steps);
+    number("Mean rows of a step:", engine.rows_per_step);
+    number("Device idle (%):", 100.0 * engine.device_idle_share);
+    number("Host time per step (us):", engine.host_microseconds);
+    out += fmt::format("{:<40} {} / {}\n", "Graphs (replayed / recorded):", engine.replayed, engine.recorded);
+    out += fmt::format("{:<40} {}\n", "Preemptions:", engine.preemptions);
   }
   if (summary.refused > 0) {
     out += fmt::format("{:-^50}\n", "Refusals");
@@ -165,10 +179,24 @@ nlohmann::ordered_json as_json(const LoadSummary& summary) {
     out["mean_" + key + "_ms"] = spread.mean;
     out["median_" + key + "_ms"] = spread.median;
     out["std_" + key + "_ms"] = spread.deviation;
+    out["p95_" + key + "_ms"] = spread.p95;
     out["p99_" + key + "_ms"] = spread.p99;
   };
   for (const Named& latency : latencies) add(latency.key, summary.*latency.spread);
   add("refusal", summary.refusal);
+  if (summary.engine) {
+    const EngineFigures& engine = *summary.engine;
+    out["engine"] = {{"decode_steps", engine.decode_steps},
+                     {"mixed_steps", engine.mixed_steps},
+                     {"prompt_steps", engine.prompt_steps},
+                     {"ahead_steps", engine.ahead_steps},
+                     {"rows_per_step", engine.rows_per_step},
+                     {"device_idle_share", engine.device_idle_share},
+                     {"host_microseconds_per_step", engine.host_microseconds},
+                     {"graphs_replayed", engine.replayed},
+                     {"graphs_recorded", engine.recorded},
+                     {"preemptions", engine.preemptions}};
+  }
   out["first_failure"] = nullptr;
   if (!summary.first_problem.empty()) out["first_failure"] = summary.first_problem;
   return out;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,7 +23,19 @@ struct RequestRecord {
 };
 
 struct Spread {
-  double mean = 0.0, median = 0.0, deviation = 0.0, p99 = 0.0, p999 = 0.0, max = 0.0;
+  double mean = 0.0, median = 0.0, deviation = 0.0, p95 = 0.0, p99 = 0.0, p999 = 0.0, max = 0.0;
+};
+
+// What an engine in this process did during a run.
+struct EngineFigures {
+  // Steps that only decode, that compute prompts beside decodes, and that compute prompts alone.
+  std::uint64_t decode_steps = 0, mixed_steps = 0, prompt_steps = 0;
+  std::uint64_t ahead_steps = 0;  // of all, those queued before the step before was read
+  double rows_per_step = 0.0;
+  double device_idle_share = 0.0;  // of the time from the first to the last step, while there was work
+  double host_microseconds = 0.0;  // of the engine's thread, per step
+  std::uint64_t replayed = 0, recorded = 0;  // graphs
+  std::uint64_t preemptions = 0;
 };
 
 // Percentiles interpolate linearly, as numpy's do. All 0 without values.
@@ -37,6 +50,7 @@ struct LoadSummary {
   std::int64_t peak_streams = 0;
   Spread first_token, per_token, gap, whole, refusal;  // milliseconds
   std::string first_problem;                           // of a failed request
+  std::optional<EngineFigures> engine;
   double requests_per_second() const { return seconds > 0.0 ? static_cast<double>(finished) / seconds : 0.0; }
   double output_per_second() const {
     return seconds > 0.0 ? static_cast<double>(output_tokens) / seconds : 0.0;
@@ -49,7 +63,7 @@ struct LoadSummary {
 // The run lasts from 0 to the end of the last request.
 LoadSummary summarize(std::span<const RequestRecord> records);
 
-// The block that vLLM prints, with refusals and failures.
+// The block that vLLM prints, with refusals and failures, and the figures of an engine.
 std::string as_text(const LoadSummary& summary);
 // A markdown table, one line for each load.
 std::string as_table(std::span<const LoadSummary> summaries);

@@ -35,6 +35,7 @@ TEST(LoadStatistics, InterpolatesPercentilesAsNumpyDoes) {
   const Spread spread = spread_of(values);
   EXPECT_NEAR(spread.mean, 50.5, 1e-9);
   EXPECT_NEAR(spread.median, 50.5, 1e-9);
+  EXPECT_NEAR(spread.p95, 95.05, 1e-9);
   EXPECT_NEAR(spread.p99, 99.01, 1e-9);
   EXPECT_NEAR(spread.deviation, 28.86607, 1e-4);
   EXPECT_EQ(spread_of({}).p99, 0.0);
@@ -74,6 +75,16 @@ TEST(LoadStatistics, NamesFiguresInJsonAsVllmDoes) {
   EXPECT_EQ(json.at("total_output_tokens"), 24);
   EXPECT_NEAR(json.at("mean_ttft_ms").get<double>(), 200.0, 1e-6);
   EXPECT_EQ(json.at("first_failure"), "connection reset");
+}
+
+TEST(LoadStatistics, ShowsWhatAnEngineDid) {
+  LoadSummary summary = summarize(scene());
+  EXPECT_THAT(as_text(summary), Not(HasSubstr("Engine")));
+  EXPECT_FALSE(as_json(summary).contains("engine"));
+  summary.engine = {.decode_steps = 7, .mixed_steps = 2, .prompt_steps = 1, .device_idle_share = 0.25};
+  EXPECT_THAT(as_text(summary), AllOf(HasSubstr("Steps (decode / mixed / prompt):         7 / 2 / 1\n"),
+                                      HasSubstr("Device idle (%):                         25.00     \n")));
+  EXPECT_EQ(as_json(summary).at("engine").at("mixed_steps"), 2);
 }
 
 TEST(LoadStatistics, PlotsEveryLoad) {

@@ -2,11 +2,9 @@
 // see.
 #pragma once
 
-#include <cstdint>
-#include <filesystem>
-#include <optional>
 #include <string>
-#include <vector>
+
+#include "cli/bench/load_levels.h"
 
 namespace inferno {
 
@@ -15,18 +13,8 @@ struct ServeLoadOptions {
   std::string endpoint = "completions";  // or "chat"
   std::string model;                     // the server's first one if empty
   std::string key;
-  std::vector<int> concurrency = {1};  // closed loop; with a rate or a trace the first limits the streams
-  bool limits_streams = false;         // concurrency was given
-  std::vector<double> rates;           // requests/s with Poisson arrivals
-  std::string trace;                   // a file
-  double speedup = 1.0;                // of the trace
-  int requests = 0;                    // of each run; 0: chosen, or the whole trace
-  int input_tokens = 128, output_tokens = 64, shared_prefix = 0;
-  float temperature = 0.0f;
-  std::optional<std::uint64_t> seed;
   double stall_seconds = 600.0;
-  bool json = false;
-  std::filesystem::path plot;
+  load::LoadOptions load;
 };
 
 // Prints the result on stdout, notes on stderr. Error if the server cannot be reached or refuses a first

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <ctime>
 #include <filesystem>
+#include <limits>
 #include <vector>
 
 #include "backend/cpu/host.h"
@@ -19,6 +20,7 @@
 #include "chat/conversation.h"
 #include "checkpoint/config_json.h"
 #include "cli/bench/constrain_bench.h"
+#include "cli/bench/engine_load.h"
 #include "cli/bench/measure.h"
 #include "cli/bench/report.h"
 #include "cli/bench/serve_load.h"
@@ -52,7 +54,9 @@ struct BenchOptions {
   Sampling sampling;
   bool engine = false, harmony_mask = false, verbose = false, profile = false;
   DeviceOptions device;
-  ServeLoadOptions load;
+  bool loads_engine = false;  // --load
+  int parallel = 0;           // of --load; 0: chosen
+  ServeLoadOptions serve;     // its `load` is also that of --load
 
   bool needs_tokenizer() const { return harmony_mask || !schema.empty(); }
 };
@@ -252,6 +256,39 @@ void set_origin(Report& report) {
   report.date = fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr)));
 }
 
+// Of --load.
+void run_load(const BenchOptions& options) {
+  load::LoadOptions load = options.serve.load;
+  load.temperature = options.sampling.temperature;
+  load.json = options.output == "json";
+  if (!options.plot.empty()) load.plot = output_path(options.plot);
+  const std::uint64_t seed = load::seed_of(load);
+  const std::vector<load::Level> levels = load::levels(load, seed);
+  BenchReport report;
+  const auto checkpoint = open(options, report);
+  auto backend = make_backend(options.device);
+  const DeviceInfo info = backend->info();
+  const int parallel = parallel_for(load, options.parallel);
+  LoadedModel model = load_model(*checkpoint, *backend,
+                                 {.max_tokens = std::max(EngineOptions().max_step_tokens, parallel),
+                                  .max_logit_rows = parallel,
+                                  .context = context_for(levels),
+                                  .cache = options.device.cache},
+                                 parse_quantize(options.device.quantize));
+  run_engine_load(std::move(backend), std::move(model.decoder),
+                  {.options = load,
+                   .levels = levels,
+                   .seed = seed,
+                   .parallel = parallel,
+                   .title = fmt::format("{} {} · {}", report.model, report.weights, info.name),
+                   .json = {{"backend", "inferno"},
+                            {"model_id", report.model},
+                            {"weights", report.weights},
+                            {"device", info.name},
+                            {"threads", info.threads},
+                            {"parallel", parallel}}});
+}
+
 void run(const BenchOptions& options) {
   const fs::path plot = options.plot.empty() ? fs::path() : output_path(options.plot);
   BenchReport report;
@@ -319,21 +356,23 @@ void add_test_options(Command command, BenchOptions& options) {
   list("-b,--batch", options.batches, 1, "concurrent sequences");
 }
 
-// Of --serve. Names are those of vLLM's `bench serve` where it has them.
-void add_load_options(Command command, ServeLoadOptions& load, Option url) {
-  const std::string group = "Load on a server";
-  const auto add = [&](const char* name, auto& value, const char* help) {
-    return command.option(name, value, help).group(group).needs(url);
+// Of --serve and --load. Names are those of vLLM's `bench serve` where it has them.
+void add_load_options(Command command, load::LoadOptions& load, Option url, Option engine) {
+  const auto options = std::make_shared<std::vector<std::pair<std::string, Option>>>();
+  const auto add = [&](const std::string& name, auto& value, const char* help) {
+    const Option option = command.option(name, value, help).group("Load on a server or the engine");
+    options->emplace_back(name.substr(0, name.find(',')), option);
+    return option;
   };
-  add("--endpoint", load.endpoint, "completions or chat").one_of({"completions", "chat"}).shows_default();
   const Option streams = add("--concurrency,--max-concurrency", load.concurrency,
                              "requests at once, each followed by the next; with --rate or --trace a limit")
                              .separated_by(',')
                              .range(1, 1 << 16)
                              .shows_default();
-  const Option rate = add("--rate,--request-rate", load.rates, "requests/s with Poisson arrivals")
-                          .separated_by(',')
-                          .range(0.001, 1e6);
+  const Option rate =
+      add("--rate,--request-rate", load.rates, "requests/s with Poisson arrivals; inf: all at once")
+          .separated_by(',')
+          .range(0.001, std::numeric_limits<double>::infinity());
   const Option trace = add("--trace", load.trace,
                            "replay the times and lengths of a file: Azure's CSV or Mooncake's JSON lines")
                            .excludes(rate);
@@ -350,21 +389,37 @@ void add_load_options(Command command, ServeLoadOptions& load, Option url) {
   add("--shared-prefix,--random-prefix-len", load.shared_prefix, "tokens at the start that all prompts share")
       .range(0, 1 << 24);
   add("--seed", load.seed, "the same prompts and arrivals again; random unless given");
-  add("--served-model-name", load.model, "the model's name in requests; the server's first one unless given");
-  add("--api-key", load.key, "the server's API key; better the variable INFERNO_API_KEY");
-  add("--request-timeout", load.stall_seconds, "seconds without a byte after which a request has failed")
-      .range(0.1, 1e6)
-      .shows_default();
-  command.after_parsing([&load, streams] { load.limits_streams = streams.was_given(); });
+  command.after_parsing([&load, streams, options, url, engine] {
+    load.limits_streams = streams.was_given();
+    for (const auto& [name, option] : *options) {
+      if (!option.was_given() || url.was_given() || engine.was_given()) continue;
+      fail(ErrorKind::invalid_request, fmt::format("{} describes a load", name),
+           {.why = "neither --serve URL nor --load says what to put it on",
+            .next = "add --load for an engine in this process, or --serve http://HOST:PORT"});
+    }
+  });
 }
 
-void run_load(const BenchOptions& options) {
-  ServeLoadOptions load = options.load;
-  load.json = options.output == "json";
-  load.temperature = options.sampling.temperature;
-  if (!options.plot.empty()) load.plot = output_path(options.plot);
-  if (load.key.empty()) load.key = Environment::of_process().get("INFERNO_API_KEY").value_or("");
-  run_serve_load(load);
+void add_server_options(Command command, ServeLoadOptions& serve, Option url) {
+  const auto add = [&](const char* name, auto& value, const char* help) {
+    return command.option(name, value, help).group("Load on a server").needs(url);
+  };
+  add("--endpoint", serve.endpoint, "completions or chat").one_of({"completions", "chat"}).shows_default();
+  add("--served-model-name", serve.model,
+      "the model's name in requests; the server's first one unless given");
+  add("--api-key", serve.key, "the server's API key; better the variable INFERNO_API_KEY");
+  add("--request-timeout", serve.stall_seconds, "seconds without a byte after which a request has failed")
+      .range(0.1, 1e6)
+      .shows_default();
+}
+
+void run_serve(const BenchOptions& options) {
+  ServeLoadOptions serve = options.serve;
+  serve.load.json = options.output == "json";
+  serve.load.temperature = options.sampling.temperature;
+  if (!options.plot.empty()) serve.load.plot = output_path(options.plot);
+  if (serve.key.empty()) serve.key = Environment::of_process().get("INFERNO_API_KEY").value_or("");
+  run_serve_load(serve);
 }
 
 // Of --constrain: a tokenizer is all that is needed of the model.
@@ -396,7 +451,7 @@ void draw_stored(const BenchOptions& options) {
 
 void run_or_load(BenchOptions& options) {
   if (!options.stored.empty()) return draw_stored(options);
-  if (!options.load.url.empty()) return run_load(options);
+  if (!options.serve.url.empty()) return run_serve(options);
   // A shape needs a model only for its tokenizer: a default model need not be on this machine.
   const bool needs_model = options.shape.empty() || options.needs_tokenizer();
   if (needs_model && !options.model_name.empty()) {
@@ -411,6 +466,7 @@ void run_or_load(BenchOptions& options) {
     say(fmt::format("model: {} (choose another with MODEL or --shape)\n", options.model.name));
   }
   if (!options.constrain.empty()) return run_constrain(options);
+  if (options.loads_engine) return run_load(options);
   if (options.needs_tokenizer() && options.model.path.empty())
     fail(ErrorKind::invalid_request,
          fmt::format("--{} with --shape needs a tokenizer: -m FILE/tokenizer.json",
@@ -444,6 +500,36 @@ void add_plot_options(Command command, BenchOptions& options, const std::vector<
   for (const Option& other : measured) stored.excludes(other);
 }
 
+struct OtherMeasurements {
+  Option url, load, constrain;
+};
+
+OtherMeasurements add_other_measurements(Command command, BenchOptions& options, Option model, Option shape) {
+  const Option url = command
+                         .option("--serve,--base-url", options.serve.url,
+                                 "instead measure a running server with OpenAI's API, http://HOST:PORT")
+                         .excludes(model)
+                         .excludes(shape);
+  const Option constrain =
+      command
+          .option("--constrain", options.constrain,
+                  "instead measure compiling and masks: a file with a constraint and texts on each line")
+          .excludes(shape)
+          .excludes(url);
+  const Option load =
+      command
+          .flag("--load", options.loads_engine,
+                "instead measure many requests at once on the engine, in this process and without a server")
+          .excludes(url)
+          .excludes(constrain);
+  command
+      .option("--parallel,--max-num-seqs", options.parallel,
+              "with --load: requests that the engine runs at once; 0: chosen")
+      .range(0, 4096)
+      .needs(load);
+  return {url, load, constrain};
+}
+
 }  // namespace
 
 void bench(CommandLine app) {
@@ -461,17 +547,7 @@ void bench(CommandLine app) {
           .excludes(model);
   command.option("--weights", options->weights,
                  "with --shape: a weight format, or DENSE+EXPERTS (bf16+mxfp4)");
-  const Option url = command
-                         .option("--serve,--base-url", options->load.url,
-                                 "instead measure a running server with OpenAI's API, http://HOST:PORT")
-                         .excludes(model)
-                         .excludes(shape);
-  const Option constrain =
-      command
-          .option("--constrain", options->constrain,
-                  "instead measure compiling and masks: a file with a constraint and texts on each line")
-          .excludes(shape)
-          .excludes(url);
+  const auto [url, load, constrain] = add_other_measurements(command, *options, model, shape);
   add_test_options(command, *options);
   command
       .option("--router-skew", options->router_skew,
@@ -482,8 +558,10 @@ void bench(CommandLine app) {
   command.flag("--profile", options->profile,
                "generate one more token after each test, for `ncu --profile-from-start off`");
   const Option engine =
-      command.flag("--engine", options->engine,
-                   "measure generation through the engine too, one stream for each sequence of the batch");
+      command
+          .flag("--engine", options->engine,
+                "measure generation through the engine too, one stream for each sequence of the batch")
+          .excludes(load);
   command
       .option("--schema", options->schema,
               "with --engine: the same again with answers that follow the JSON schema in this file")
@@ -502,7 +580,8 @@ void bench(CommandLine app) {
       "print on stderr how fast the model was read, which tensors were converted and which kernels run");
   command.flag("--json", [options] { options->output = "json"; }, "the same as -o json");
   add_device_options(command, options->device);
-  add_load_options(command, options->load, url);
+  add_load_options(command, options->serve.load, url, load);
+  add_server_options(command, options->serve, url);
   command.run([options] { run_or_load(*options); });
 }
 
