@@ -24,6 +24,7 @@ Explorer::Explorer(const Machine& machine, TokenReach reach) : machine_(machine)
   for (std::size_t byte = 0; byte < 256; ++byte)
     last_alike_[machine.class_of[byte]] = static_cast<std::uint8_t>(byte);
   frame_slots_.assign(1024, 0);
+  configuration_slots_.assign(1024, 0);
   frames_.push_back({});  // bottom
   canonical_frames_.push_back(bottom);
   stamps_.push_back(0);
@@ -156,6 +157,7 @@ Explorer::Id Explorer::compute_step(Id from, std::uint8_t byte) {
 }
 
 Explorer::Id Explorer::step_token(Id from, TokenId token, bool ordinary) {
+  if (machine_.token_edges.empty()) return dead;
   ++stamp_;
   found_.clear();
   may_end_ = false;
@@ -186,15 +188,31 @@ Explorer::Id Explorer::only(std::span<const std::uint32_t> frames) {
   return intern_members();
 }
 
+// Where a configuration is, or where it belongs.
+std::size_t Explorer::configuration_slot(bool may_end, std::span<const std::uint32_t> members) const {
+  std::uint64_t hash = may_end ? 1 : 0;
+  for (const std::uint32_t id : members) hash = mix(hash, id);
+  const std::size_t mask = configuration_slots_.size() - 1;
+  for (std::size_t slot = hash & mask;; slot = (slot + 1) & mask) {
+    if (configuration_slots_[slot] == 0) return slot;
+    const Id id = configuration_slots_[slot] - 1;
+    if (this->may_end(id) == may_end && std::ranges::equal(frames(id), members)) return slot;
+  }
+}
+
+void Explorer::grow_configuration_table() {
+  configuration_slots_.assign(configuration_slots_.size() * 2, 0);
+  for (Id id = 0; id < configurations_.size(); ++id)
+    configuration_slots_[configuration_slot(may_end(id), frames(id))] = id + 1;
+}
+
 // The frames in found_ and may_end_ as a configuration.
 Explorer::Id Explorer::intern_members() {
   std::ranges::sort(found_);
   found_.erase(std::unique(found_.begin(), found_.end()), found_.end());
-  std::uint64_t hash = may_end_ ? 1 : 0;
-  for (const std::uint32_t id : found_) hash = mix(hash, id);
-  const auto [begin, end] = configuration_ids_.equal_range(hash);
-  for (auto at = begin; at != end; ++at)
-    if (may_end(at->second) == may_end_ && std::ranges::equal(frames(at->second), found_)) return at->second;
+  if (configurations_.size() * 2 > configuration_slots_.size()) grow_configuration_table();
+  const std::size_t slot = configuration_slot(may_end_, found_);
+  if (configuration_slots_[slot] != 0) return configuration_slots_[slot] - 1;
   const auto id = static_cast<Id>(configurations_.size());
   configurations_.push_back({.first = static_cast<std::uint32_t>(members_.size()),
                              .count = static_cast<std::uint32_t>(found_.size()),
@@ -205,7 +223,7 @@ Explorer::Id Explorer::intern_members() {
   members_.insert(members_.end(), found_.begin(), found_.end());
   next_.resize(next_.size() + machine_.classes, unknown);
   if (id == dead) std::ranges::fill(next_, dead);
-  configuration_ids_.emplace(hash, id);
+  configuration_slots_[slot] = id + 1;
   return id;
 }
 
@@ -240,8 +258,9 @@ void Explorer::grow_frame_table() {
 
 std::size_t Explorer::bytes() const {
   return frames_.size() * (sizeof(Frame) + 8) + frame_slots_.size() * 4 +
-         configurations_.size() * (sizeof(Configuration) + 48) + members_.size() * 4 + next_.size() * 4 +
-         key_texts_.size() * 64 + key_sets_.size() * 96 + key_steps_.size() * 32;
+         configurations_.size() * sizeof(Configuration) + configuration_slots_.size() * 4 +
+         members_.size() * 4 + next_.size() * 4 + key_texts_.size() * 64 + key_sets_.size() * 96 +
+         key_steps_.size() * 32;
 }
 
 std::uint32_t Explorer::key_child(std::uint32_t text, std::uint8_t byte) {

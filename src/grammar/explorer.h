@@ -121,6 +121,8 @@ class Explorer {
   bool leads_to_end(std::uint32_t state, const std::vector<std::uint8_t>& rest) const;
   std::uint32_t intern(const Frame& frame);
   void grow_frame_table();
+  std::size_t configuration_slot(bool may_end, std::span<const std::uint32_t> members) const;
+  void grow_configuration_table();
   Id intern_members();
   void enter(const Frame& frame);
   void close();
@@ -149,7 +151,7 @@ class Explorer {
   std::vector<std::uint32_t> members_;
   std::vector<Id> next_;                             // [configuration, class of the byte]
   std::unordered_map<std::uint64_t, Id> key_steps_;  // by configuration and byte, where a key is read
-  std::unordered_multimap<std::uint64_t, Id> configuration_ids_;
+  std::vector<Id> configuration_slots_;              // open addressing, one more than the id; 0 is free
 
   std::vector<KeyText> key_texts_;
   std::unordered_map<std::uint64_t, std::uint32_t> key_children_;
