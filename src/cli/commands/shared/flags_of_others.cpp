@@ -112,6 +112,7 @@ constexpr OtherFlag flags[] = {
     {"--no-mmproj,--no-mmproj-auto,--mmproj-auto,--mmproj-offload,--no-mmproj-offload,--language-model-only,"
      "--skip-mm-profiling,--disable-mm-preprocessor-cache",
      no_effect, text_only},
+    {"--trust-remote-code", no_effect, "code of a model is never run"},
     {"--calculate-kv-scales", no_effect, "the checkpoint's scales are used, else 1"},
     {"--generation-config", no_effect,
      "the settings of the model's authors are used; the sampling flags set others", "auto"},
@@ -323,7 +324,6 @@ constexpr OtherFlag flags[] = {
     {"--kv-transfer-config,--kv-events-config,--ec-transfer-config,--weight-transfer-config", refused,
      no_sharing},
     {"--logprobs,--top-logprobs", refused, by_request},
-    {"--trust-remote-code", refused, "leave it out: code of a model is never run"},
     {"--allowed-origins", refused, "use --cors-origin, once for each origin"},
     {"--api-prefix,--root-path", refused, "use a proxy that removes the prefix"},
     {"--slot-save-path", refused, "leave it out: the cache is in memory only"},

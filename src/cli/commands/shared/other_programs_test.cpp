@@ -84,6 +84,8 @@ TEST(FlagsOfOtherPrograms, WithoutEffectAreNamed) {
               testing::AllOf(HasSubstr("-cb has no effect"), HasSubstr("--metrics has no effect"),
                              HasSubstr("--reasoning-parser has no effect")));
   EXPECT_EQ(model, "builtin");
+  EXPECT_THAT(result_of({"--trust-remote-code", "builtin"}), HasSubstr("code of a model is never run"));
+  EXPECT_EQ(model, "builtin");
   EXPECT_THAT(result_of({"--gpu-memory-utilization", "0.9"}), HasSubstr("--kv-cache-memory-bytes"));
   EXPECT_THAT(result_of({"-tp", "1"}), HasSubstr("note: -tp has no effect"));
   EXPECT_THAT(result_of({"-fa", "-t", "4"}), HasSubstr("note: -fa has no effect"));
