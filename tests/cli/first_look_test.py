@@ -59,7 +59,7 @@ class FirstLook(unittest.TestCase):
             self.assertEqual(done.stderr, b'error: unknown command "paly"\nwhy:   did you mean play?\nnext:  inferno help\n')
 
     def test_arguments_of_other_programs_lead_to_ours(self):
-        for words, message in ((("generate", "-n", "abc", "hi"), r'error: -n, --max-tokens: expected .*"abc"'),
+        for words, message in ((("generate", "-n", "abc", "hi"), r'error: -n, --max-tokens: expected .*"abc"\nnext:  inferno generate --help'),
                                (("generate", "hi", "-ngl", "99"), r"did you mean --device\?"),
                                (("generate", "hi", "--json-schema", "{}"), r"did you mean --schema\?"),
                                (("doctor", "--device", "foo"), r'--device: expected auto, cpu, cuda or cuda:N, found "foo"'),

@@ -1,5 +1,7 @@
 #include "cli/commands/shared/argument_errors.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -46,6 +48,18 @@ std::string listed(std::span<const std::string> words, std::string_view last) {
     text += words[at];
   }
   return text;
+}
+
+std::string question(const std::string& name) {
+  return name.empty() ? "" : fmt::format("did you mean {}?", name);
+}
+
+std::string expected_arguments(const std::vector<std::string>& positionals) {
+  constexpr std::array<std::string_view, 3> texts = {"PROMPT", "QUERY", "TEXT"};
+  if (positionals.empty()) return "this command takes options only";
+  if (std::ranges::find(texts, positionals.back()) != texts.end())
+    return fmt::format("{} is one argument: quote a text with spaces", positionals.back());
+  return fmt::format("expected {} only", listed(positionals, "and"));
 }
 
 }  // namespace inferno

@@ -20,6 +20,13 @@ void add_test_command(CommandLine app) {
   command.option("--threads", count, "with how many");
   command.option("-n,--count", count, "how often").range(1, 9);
   command.option("--style", tags, "how").one_of({"plain", "loud", "kind"});
+  command.option(
+      "--tone",
+      [](const std::string& tone) {
+        fail(ErrorKind::invalid_request, "--tone: not " + tone,
+             {.why = {}, .next = tone == "shrill" ? "lower it" : ""});
+      },
+      "in which voice");
   command.run([] {});
 }
 
@@ -76,6 +83,8 @@ TEST(ArgumentErrors, AreInTheProgramsOwnWords) {
             "--count: expected once, given 2 times |  | test greet --help");
   EXPECT_EQ(error_of({"greet", "Ada", "--name", "Bob"}),
             "--name: expected once, given 2 times |  | test greet --help");
+  EXPECT_EQ(error_of({"greet", "--tone", "flat"}), "--tone: not flat |  | test greet --help");
+  EXPECT_EQ(error_of({"greet", "--tone", "shrill"}), "--tone: not shrill |  | lower it");
 }
 
 TEST(ArgumentErrors, DoNotStopSecondNamesAndJoinedValues) {

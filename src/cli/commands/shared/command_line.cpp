@@ -56,12 +56,13 @@ std::vector<std::string> option_names(const CLI::App& command) {
   return names;
 }
 
-std::string question(const std::string& name) {
-  return name.empty() ? "" : fmt::format("did you mean {}?", name);
-}
-
 [[noreturn]] void refuse(const std::string& what, const std::string& why, const std::string& next) {
   throw Error(ErrorKind::invalid_request, what, {.why = why, .next = next});
+}
+
+std::string help_of(const CLI::App& command) {
+  const CLI::App* program = command.get_parent();
+  return (program == nullptr ? "" : program->get_name() + " ") + command.get_name() + " --help";
 }
 
 // A word in the place of the command that is none.
@@ -79,21 +80,12 @@ std::string meant_option(const std::string& name, const CLI::App& command) {
                                                                      : nearest(name, option_names(command));
 }
 
-// What a command takes that was given more.
-std::string expected_arguments(const std::vector<std::string>& positionals) {
-  constexpr std::array<std::string_view, 3> texts = {"PROMPT", "QUERY", "TEXT"};
-  if (positionals.empty()) return "this command takes options only";
-  if (std::ranges::find(texts, positionals.back()) != texts.end())
-    return fmt::format("{} is one argument: quote a text with spaces", positionals.back());
-  return fmt::format("expected {} only", listed(positionals, "and"));
-}
-
 [[noreturn]] void refuse_unexpected(const CLI::App& app, const std::vector<std::string>& typed) {
   const auto chosen = app.get_subcommands();
   const std::vector<std::string> left = unexpected(app, typed);
   const std::string first = left.empty() ? "" : left.front();
   if (chosen.empty()) refuse_first(app, first);
-  const std::string help = fmt::format("{} {} --help", app.get_name(), chosen.front()->get_name());
+  const std::string help = help_of(*chosen.front());
   const auto option =
       std::ranges::find_if(left, [](const std::string& one) { return one.size() > 1 && one[0] == '-'; });
   if (option != left.end()) {
@@ -222,7 +214,7 @@ std::string own_option(const CLI::App& app, const CLI::App& command, const std::
   if (has_one_dash && (is_long_with_one_dash(name) || !is_combined(command, name))) {
     const std::string meant = meant_option(name, command);
     refuse("unknown option " + name, meant.empty() ? needs_blank(command, argument) : question(meant),
-           fmt::format("{} {} --help", app.get_name(), command.get_name()));
+           help_of(command));
   }
   return argument;
 }
@@ -391,12 +383,14 @@ template Option Command::option(const std::string&, std::vector<std::string>&, c
 
 Option Command::option(const std::string& names, std::function<void(const std::string&)> take,
                        const std::string& help) const {
-  return Option(app_->add_option_function<std::string>(names, std::move(take), help));
+  return Option(app_->add_option_function<std::string>(
+      names, with_advice(std::move(take), [app = app_] { return help_of(*app); }), help));
 }
 
 Option Command::option(const std::string& names, std::function<void(const std::vector<std::string>&)> take,
                        const std::string& help) const {
-  return Option(app_->add_option_function<std::vector<std::string>>(names, std::move(take), help));
+  return Option(app_->add_option_function<std::vector<std::string>>(
+      names, with_advice(std::move(take), [app = app_] { return help_of(*app); }), help));
 }
 
 Option Command::flag(const std::string& names, bool& value, const std::string& help) const {
