@@ -131,7 +131,7 @@ void Session::greet() const {
       fmt::format("{} ({}), context of {} tokens, loaded in {:.1f} s", model_->name(), model_->architecture(),
                   grouped(static_cast<std::uint64_t>(model_->engine().context())), model_->load_seconds()));
   if (chosen_->name == builtin_name)
-    console_.note("a toy for trying the program; inferno doctor names models that fit this machine");
+    console_.note("a toy for trying the program, often wrong; inferno doctor names models that fit");
   if (completes_text()) {
     console_.note("base model without a chat template: it continues your text. /clear starts over.");
     if (!transcript_.system().empty())

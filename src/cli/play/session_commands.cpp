@@ -188,9 +188,14 @@ void Session::set_named(const std::string& name, const std::string& value) {
   if (value.empty()) refuse(fmt::format("/set {}: no value", name), "/set lists the settings");
   // A quoted stop string may contain line breaks and spaces: "\n\n".
   const Json quoted = value.starts_with('"') ? Json::parse(value, nullptr, false) : Json();
-  const bool known = value == "default"   ? set_sampling(settings, name, nullptr)
-                     : quoted.is_string() ? set_sampling_text(settings, name, quoted.get<std::string>())
-                                          : set_sampling_text(settings, name, value);
+  bool known = false;
+  try {
+    known = value == "default"   ? set_sampling(settings, name, nullptr)
+            : quoted.is_string() ? set_sampling_text(settings, name, quoted.get<std::string>())
+                                 : set_sampling_text(settings, name, value);
+  } catch (const Error& error) {
+    refuse(error.what(), fmt::format("/set {} default resets it", name));
+  }
   if (!known) refuse(fmt::format("/set {}: unknown setting", name), "/set lists the settings");
   const Json now = sampling_value(merged(model_->recommended_settings(), settings), name);
   console_.note(fmt::format("{} is {}", name, now.is_null() ? "not set" : now.dump()));
@@ -298,7 +303,13 @@ void Session::open(const std::string& file) {
   if (file.empty()) refuse("/open: no file given", "/open FILE, or /open N with a number that /list shows");
   if (file.find_first_not_of("0123456789") == std::string::npos && file.size() < 6)
     return open_kept(static_cast<std::size_t>(std::stoi(file)));
-  const Json saved = parse_json(read_file(console_.path(file), max_conversation, Pipes::accept), file);
+  const std::filesystem::path path = console_.path(file);
+  std::error_code ignored;
+  if (std::filesystem::status(path, ignored).type() == std::filesystem::file_type::not_found) {
+    fail(ErrorKind::not_found, fmt::format("{}: no such file", file),
+         {.why = {}, .next = "/list shows the conversations that were kept"});
+  }
+  const Json saved = parse_json(read_file(path, max_conversation, Pipes::accept), file);
   transcript_.open(saved);
   kept_.begin();
   sequence_.clear();
