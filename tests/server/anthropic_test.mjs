@@ -166,7 +166,7 @@ test('count_tokens also counts what does not fit', async () => {
 });
 
 test('a stream adds up to the whole answer, whatever the model wrote', async () => {
-  for (const word of ['hi', 'think', 'mull', 'tool', 'talk', 'plan', 'open', 'unknown', 'cut', 'bytes', 'control', 'spaces', 'empty', 'page', 'thoughts']) {
+  for (const word of ['hi', 'think', 'mull', 'tool', 'talk', 'plan', 'order', 'open', 'unknown', 'cut', 'bytes', 'control', 'spaces', 'empty', 'page', 'thoughts']) {
     const body = { model, max_tokens, messages: user(word), tools };
     const whole = await client.messages.create(body), streamed = await client.messages.stream(body).finalMessage();
     const withoutIds = (content) => JSON.parse(JSON.stringify(content), (key, one) => (key === 'id' ? undefined : one));

@@ -356,6 +356,17 @@ test('responses with tools in two rounds', async () => {
   }
 });
 
+test('every kind of part is an item in its place, also text after a call', async () => {
+  for (const ask of [(body) => client.responses.create(body), (body) => client.responses.stream(body).finalResponse()]) {
+    const answer = await ask({ model, input: 'order', tools: flatTools.map((one) => ({ ...one, strict: false })) });
+    assert.deepEqual(answer.output.map((one) => one.type), ['reasoning', 'message', 'function_call', 'message']);
+    assert.equal(answer.output_text, 'Let me look it up. Then I am done.');
+  }
+  const chat = await client.chat.completions.stream({ model, messages: user('order'), tools: lenientTools, stop: [' up. Then'] }).finalChatCompletion();
+  assert.equal(chat.choices[0].message.content, 'Let me look it up. Then I am done.');
+  assert.equal(chat.choices[0].finish_reason, 'tool_calls');
+});
+
 test('a response that reaches its limit is incomplete', async () => {
   const answer = await client.responses.create({ model, input: 'long', max_output_tokens: 16 });
   assert.equal(answer.status, 'incomplete');
