@@ -40,6 +40,12 @@ class Constraints(Scene):
     def test_are_compiled_and_followed(self):
         found = json.loads(inferno("bench", "--constrain", self.CASES, "-m", models.LLAMA, "--json").stdout)
         self.assertEqual((found["constraints"], found["refused"], found["beyond_limits"]), (5, 1, 0))
+        once = json.loads(inferno("bench", "--constrain", self.CASES, "-m", models.LLAMA, "-r", "1", "--json").stdout)
+        self.assertEqual((found["repeat"], once["repeat"]), (3, 1))
+        for count in ("tokens", "forced", "constraints"):
+            self.assertEqual(found[count], once[count])
+        for times in ("compile_ms", "mask_us"):
+            self.assertEqual(found[times]["count"], once[times]["count"])
         self.assertEqual(found["compile_ms"]["count"], 4)
         # A mask for each token, and one more at the end of each text that was not rejected.
         self.assertGreater(found["mask_us"]["count"], found["tokens"])

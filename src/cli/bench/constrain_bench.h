@@ -14,7 +14,8 @@ namespace inferno::constrain {
 
 struct Report {
   std::string model, host, version, commit, command, date;
-  int vocabulary = 0;      // tokens
+  int vocabulary = 0;  // tokens
+  int repeat = 1;
   double build_ms = 0.0;   // of the vocabulary's trie
   std::int64_t cases = 0;  // refused ones included
   std::int64_t refused = 0;
@@ -24,8 +25,9 @@ struct Report {
   std::string slowest_compile, slowest_mask;  // ids of cases, as JSON
 };
 
-// Compiles the cases of a file one after the other and follows their texts. Fills the figures of the report.
-void measure_constraints(Report& report, const Settings& settings, std::string_view lines);
+// Compiles the cases of a file one after the other and follows their texts, each case `repeat` times from the
+// beginning; each time is the median of its runs. Fills the figures of the report.
+void measure_constraints(Report& report, const Settings& settings, std::string_view lines, int repeat);
 
 std::string as_markdown(const Report& report);
 nlohmann::ordered_json as_json(const Report& report);

@@ -437,8 +437,9 @@ void run_constrain(const BenchOptions& options) {
   report.vocabulary = settings.vocabulary->size();
   report.model = options.model.name;
   set_origin(report);
-  report.command = fmt::format("inferno bench {} --constrain {}", report.model, options.constrain);
-  measure_constraints(report, settings, lines);
+  report.command = fmt::format("inferno bench {} --constrain {} --repeat {}", report.model, options.constrain,
+                               options.repeat);
+  measure_constraints(report, settings, lines, options.repeat);
   fmt::print("{}", options.output == "json" ? as_json(report).dump(2) + "\n" : as_markdown(report));
 }
 
