@@ -283,6 +283,8 @@ class Backend {
   virtual void upload(Matrix to, std::span<const std::byte> from) = 0;
   virtual void download(std::span<std::byte> to, Matrix from) = 0;  // waits for all work before it
 
+  virtual StepRows step_rows() const { return {}; }
+
   // Whether operations return before they are done. If so, it pays to queue a step before the results of the
   // previous one are read.
   virtual bool queues() const { return false; }

@@ -1,5 +1,5 @@
-// What a backend tells about the steps of an engine: how long the device works on them, how long it waits for
-// the next one, and how many it replays.
+// What a backend tells about the steps of an engine: how large they should be, how long the device works on
+// them, how long it waits for the next one, and how many it replays.
 #pragma once
 
 #include <chrono>
@@ -9,6 +9,15 @@
 #include "base/seconds.h"
 
 namespace inferno {
+
+// How large steps should be to use a device well. Weights are read once a step, however many rows it has.
+struct StepRows {
+  int all = 512;
+  int prompts_beside_answers = 256;
+  // A step beside answers should take no longer, because they wait for it: it gets fewer rows of prompts. 0:
+  // no limit.
+  double seconds = 0.0;
+};
 
 struct StepTimes {
   double busy = 0.0, idle = 0.0;  // seconds, of steps that are done

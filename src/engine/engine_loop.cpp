@@ -37,6 +37,10 @@ Failed failure_of(SampleOutcome outcome, const ConstrainedAnswer* constraint) {
   return {"no token left to sample: the constraint and the banned and allowed tokens exclude all"};
 }
 
+bool is_decode(const Slice& slice) {
+  return slice.tokens == 1 && slice.wants_logits;
+}
+
 double seconds(std::chrono::steady_clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
@@ -64,6 +68,7 @@ EngineLoop::EngineLoop(Backend& backend, Decoder& decoder, const EngineOptions& 
                   .max_step_tokens = options.max_step_tokens,
                   .max_prompt_tokens = options.max_prompt_tokens},
                  KvBlocks(plan.groups, options.block_size, options.prefix_cache)),
+      prompt_budget_(options.max_prompt_tokens, options.max_step_seconds),
       timer_(options.times_steps ? backend.make_step_timer() : nullptr) {}
 
 void EngineLoop::accept(Submission submission) {
@@ -156,6 +161,7 @@ bool EngineLoop::step() {
     StepPlan plan = scheduler_.next();
     if (plan.slices.empty()) {
       if (timer_) timer_->rest();
+      tokens_read_.reset();
       return false;
     }
     queued_ = queue_step(std::move(plan), StepTokens::given);
@@ -186,8 +192,20 @@ EngineLoop::QueuedStep EngineLoop::queue_step(StepPlan plan, StepTokens tokens) 
   return step;
 }
 
+// What the readers of answers wait for is the time between the tokens of two steps.
+void EngineLoop::adapt_prompt_rows(const StepPlan& plan) {
+  const auto tokens = std::ranges::count_if(plan.slices, &Slice::wants_logits);
+  const std::optional<Clock::time_point> before = std::exchange(tokens_read_, std::nullopt);
+  if (tokens == 0) return;  // nothing was waited for
+  tokens_read_ = Clock::now();
+  if (!before || !std::ranges::any_of(plan.slices, is_decode)) return;
+  int prompt_rows = 0;
+  for (const Slice& slice : plan.slices) prompt_rows += is_decode(slice) ? 0 : slice.tokens;
+  prompt_budget_.note(prompt_rows, seconds(*tokens_read_ - *before));
+  scheduler_.set_prompt_rows(prompt_budget_.rows());
+}
+
 void EngineLoop::count(const StepPlan& plan) {
-  const auto is_decode = [](const Slice& slice) { return slice.tokens == 1 && slice.wants_logits; };
   const auto decodes = static_cast<std::size_t>(std::ranges::count_if(plan.slices, is_decode));
   ++totals_.steps;
   if (decodes == plan.slices.size()) {
@@ -215,6 +233,7 @@ void EngineLoop::finish_step(QueuedStep& step) {
   std::vector<Drawn> drawn = sampler_.read(step.draws);
   waited_seconds_ += seconds(Clock::now() - start);
   count(step.plan);
+  adapt_prompt_rows(step.plan);
   take_scores(step.plan, drawn);
   keep_slices(step.plan, drawn, [](const Slice& slice) { return slice.sequence != nullptr; });
   drop_failed(step.plan, drawn);

@@ -12,6 +12,7 @@
 #include "engine/constrained_answer.h"
 #include "engine/engine_options.h"
 #include "engine/pending_constraint.h"
+#include "engine/prompt_budget.h"
 #include "engine/sampler.h"
 #include "engine/scheduler.h"
 #include "engine/token_stream.h"
@@ -102,6 +103,7 @@ class EngineLoop {
   QueuedStep queue_step(StepPlan plan, StepTokens tokens);
   std::optional<QueuedStep> queue_ahead();
   void count(const StepPlan& plan);
+  void adapt_prompt_rows(const StepPlan& plan);
   void finish_step(QueuedStep& step);
   void discard_removed(QueuedStep& step);
   void mark_begun(const StepPlan& plan);
@@ -135,6 +137,8 @@ class EngineLoop {
   Buffer copy_memory_;
   Matrix copy_rows_;  // i32 [block_size, 1]
   Scheduler scheduler_;
+  PromptBudget prompt_budget_;
+  std::optional<Clock::time_point> tokens_read_;      // of the step before, if it had tokens
   std::unique_ptr<StepTimer> timer_;                  // null unless EngineOptions::times_steps
   double step_seconds_ = 0.0, waited_seconds_ = 0.0;  // in step(), and of that for tokens
   std::optional<QueuedStep> queued_;

@@ -14,6 +14,8 @@ struct EngineOptions {
   int max_sequences = 64;       // running at once; at most the decoder's max_logit_rows
   int max_step_tokens = 512;    // rows of a step; at most the decoder's max_tokens
   int max_prompt_tokens = 256;  // prompt rows of a step while answers are decoded
+  // A step with answers that takes longer gets fewer prompt rows; 0: no limit.
+  double max_step_seconds = 0.0;
   int max_waiting = 1024;       // requests; further ones get Error{overloaded}
   int max_logprobs = 20;        // maximum number of alternatives per token
   int block_size = 32;          // tokens
@@ -26,6 +28,13 @@ struct EngineOptions {
   std::optional<bool> plans_ahead = {};
   // Fill EngineStats::device and host_seconds, which costs the device some microseconds a step.
   bool times_steps = false;
+
+  // Sets the limits of steps to those that a device asks for.
+  void suit(const StepRows& rows) {
+    max_step_tokens = rows.all;
+    max_prompt_tokens = rows.prompts_beside_answers;
+    max_step_seconds = rows.seconds;
+  }
 };
 
 struct EngineStats {

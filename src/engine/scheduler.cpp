@@ -26,7 +26,7 @@ Slice* slice_of(StepPlan& plan, const Sequence& sequence) {
 }  // namespace
 
 Scheduler::Scheduler(const SchedulerLimits& limits, KvBlocks blocks)
-    : limits_(limits), blocks_(std::move(blocks)) {}
+    : limits_(limits), blocks_(std::move(blocks)), prompt_rows_(limits.max_prompt_tokens) {}
 
 void Scheduler::add(std::vector<std::unique_ptr<Sequence>> choices) {
   Sequence& first = *choices.front();
@@ -60,7 +60,7 @@ StepPlan Scheduler::next() {
   StepPlan plan;
   Budget budget = {.rows = limits_.max_step_tokens, .prompt_rows = limits_.max_step_tokens};
   schedule_decodes(plan, budget);
-  budget.prompt_rows = plan.slices.empty() ? budget.rows : std::min(budget.rows, limits_.max_prompt_tokens);
+  budget.prompt_rows = plan.slices.empty() ? budget.rows : std::min(budget.rows, prompt_rows_);
   admit();
   budget.score_rows = limits_.max_sequences - static_cast<int>(running_.size());
   schedule_prompts(plan, budget);

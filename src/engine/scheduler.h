@@ -66,6 +66,9 @@ class Scheduler {
   // One token for each slice that wanted logits, in plan order. Every plan is committed before next().
   std::vector<Progress> commit(const StepPlan& plan, std::span<const TokenId> tokens);
 
+  // Prompt rows of a step while answers are decoded, up to SchedulerLimits::max_prompt_tokens.
+  void set_prompt_rows(int rows) { prompt_rows_ = rows; }
+
   int running() const { return static_cast<int>(running_.size()); }
   int waiting() const { return waiting_.size(); }
   std::uint64_t preemptions() const { return preemptions_; }
@@ -100,6 +103,7 @@ class Scheduler {
   WaitingLine waiting_;
   std::vector<Sequence*> running_;  // oldest first
   std::uint64_t preemptions_ = 0;
+  int prompt_rows_;
 };
 
 }  // namespace inferno

@@ -42,6 +42,10 @@ void add_matrix(WeightFootprint& out, const ModelSpec& spec, const SlotRequest& 
   out.active_share = static_cast<double>(mlp.active) / static_cast<double>(mlp.experts);
 }
 
+// Rows of a step for which each sequence has blocks beyond its window. Few sequences have many rows in the
+// same step, so that all share the blocks for further rows.
+constexpr int own_step_tokens = 512;
+
 // What one window group of the cache needs.
 struct GroupNeed {
   int window = 0;
@@ -54,15 +58,18 @@ struct GroupNeed {
 std::vector<GroupNeed> group_needs(const ModelSpec& spec, CacheTypes types, const CacheLimits& limits,
                                    int context) {
   std::vector<GroupNeed> out;
+  const int own_tokens = std::min(limits.step_tokens, own_step_tokens);
   for (const int window : window_groups(spec)) {
     const int whole = blocks_for(context, limits.block_size);
     const int min_blocks = window == 0 ? 1 : std::min(whole, window / limits.block_size + 2);
     const int one =
-        window == 0 ? whole : std::min(whole, min_blocks + blocks_for(limits.step_tokens, limits.block_size));
+        window == 0 ? whole : std::min(whole, min_blocks + blocks_for(own_tokens, limits.block_size));
+    const int shared = blocks_for(limits.step_tokens - own_tokens, limits.block_size);
+    const double most = static_cast<double>(whole) * limits.sequences;
     out.push_back({.window = window,
                    .block_bytes = cache_bytes_per_token(spec, window, types) *
                                   static_cast<std::size_t>(limits.block_size),
-                   .wanted = static_cast<double>(one) * limits.sequences,
+                   .wanted = std::min(most, static_cast<double>(one) * limits.sequences + shared),
                    .one = one,
                    .min_blocks = min_blocks});
   }

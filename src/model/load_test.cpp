@@ -126,6 +126,21 @@ TEST(Footprint, SizesTheCacheForTheStepsAndBlocksOfTheEngine) {
   }
 }
 
+TEST(Footprint, CountsTheRowsOfALargeStepOnceForAllSequences) {
+  const Shape& shape = shape_named("gpt-oss-20b");
+  const auto checkpoint = random_checkpoint(parse_config(shape.config, "gpt-oss"), shape.type, {});
+  const ModelSpec spec = describe_model(*checkpoint).spec;
+  const auto windowed_blocks = [&](int step, int sequences) {
+    const CachePlan plan = plan_cache(spec, CacheTypes{}, {.sequences = sequences, .step_tokens = step}, 8192,
+                                      std::size_t{1} << 50);
+    int blocks = 0;
+    for (const CacheGroup& group : plan.groups) blocks += group.window > 0 ? group.blocks : 0;
+    return blocks;
+  };
+  EXPECT_EQ(windowed_blocks(512, 256), 256 * windowed_blocks(512, 1));
+  EXPECT_EQ(windowed_blocks(2048, 256), windowed_blocks(512, 256) + (2048 - 512) / 32);
+}
+
 TEST(Footprint, TellsHowManyFullSequencesFitIntoTheCache) {
   const Shape& shape = shape_named("gpt-oss-20b");
   const auto checkpoint = random_checkpoint(parse_config(shape.config, "gpt-oss"), shape.type, {});

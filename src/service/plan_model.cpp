@@ -16,7 +16,8 @@ Footprint plan_model(const Checkpoint& checkpoint, const Backend& backend, const
   std::vector<std::string> notes;
   if (load.quantize) round_at_load(weights, *load.quantize, checkpoint, notes);
   choose_cache_types(model.spec, backend, load.cache);  // throws
-  const EngineOptions engine;
+  EngineOptions engine;
+  engine.suit(backend.step_rows());
   return model_footprint(model.spec, weights, device_memory(backend),
                          {.max_tokens = engine.max_step_tokens,
                           .max_logit_rows = load.sequences,

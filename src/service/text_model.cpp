@@ -179,11 +179,12 @@ void TextModel::start_engine(const TextModelOptions& options, const LoadCallback
   EngineOptions engine = {.max_sequences = options.parallel,
                           .cache_bytes = options.cache_bytes,
                           .deterministic = options.deterministic};
+  if (options.max_waiting > 0) engine.max_waiting = options.max_waiting;
+  auto backend = open_device(options.device);
+  engine.suit(backend->step_rows());
   // A step has at least one row for each running sequence, so fewer rows would be fewer sequences.
   engine.max_step_tokens = options.max_step_tokens > 0 ? options.max_step_tokens
                                                        : std::max(engine.max_step_tokens, options.parallel);
-  if (options.max_waiting > 0) engine.max_waiting = options.max_waiting;
-  auto backend = open_device(options.device);
   if (callbacks.device_opened) callbacks.device_opened(backend->info());
   auto checkpoint = files.checkpoint();
   if (callbacks.progress) checkpoint = with_progress(std::move(checkpoint), callbacks.progress);

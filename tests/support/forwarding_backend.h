@@ -44,6 +44,7 @@ class ForwardingBackend : public Backend {
   void prepare(const ModelSpec& spec, const Workload& largest) override { inner_->prepare(spec, largest); }
   void upload(Matrix to, std::span<const std::byte> from) override { inner_->upload(to, from); }
   void download(std::span<std::byte> to, Matrix from) override { inner_->download(to, from); }
+  StepRows step_rows() const override { return inner_->step_rows(); }
   bool queues() const override { return inner_->queues(); }
   Buffer allocate_for_host(std::size_t bytes, std::string_view purpose) override {
     return inner_->allocate_for_host(bytes, purpose);
@@ -53,6 +54,8 @@ class ForwardingBackend : public Backend {
   void replay(std::span<const std::uint64_t> key, const std::function<void()>& body) override {
     inner_->replay(key, body);
   }
+  ReplayCounts replay_counts() const override { return inner_->replay_counts(); }
+  std::unique_ptr<StepTimer> make_step_timer() override { return inner_->make_step_timer(); }
   void embed(Matrix out, const Weight& table, Matrix tokens, float scale) override {
     inner_->embed(out, table, tokens, scale);
   }

@@ -143,6 +143,11 @@ class CudaBackend final : public Backend {
     enter_thread();
     staging_.download(to, from.data);
   }
+  // A mixture reads all its experts from a few hundred rows on, so that 512 rows of a prompt take half the
+  // time of 2,048.
+  StepRows step_rows() const override {
+    return {.all = 2048, .prompts_beside_answers = 1024, .seconds = 0.04};
+  }
   bool queues() const override { return true; }
   Buffer allocate_for_host(std::size_t bytes, std::string_view /*purpose*/) override {
     enter_thread();

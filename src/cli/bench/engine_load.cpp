@@ -61,6 +61,7 @@ void run_engine_load(std::unique_ptr<Backend> backend, std::unique_ptr<Decoder> 
                      const EngineLoad& load) {
   const int vocab = decoder->spec().vocab, context = decoder->limits().context;
   EngineOptions options = {.max_sequences = load.parallel, .max_waiting = 1 << 30, .times_steps = true};
+  options.suit(backend->step_rows());
   options.max_step_tokens = decoder->limits().max_tokens;
   Engine engine(std::move(backend), std::move(decoder), options);
   warm_up(engine, context);

@@ -159,11 +159,6 @@ void add_half_of_bandwidth(BenchReport& report, Backend& backend) {
   report.bandwidth += 0.5 * (of_device > 0.0 ? of_device : cpu::read_bandwidth(report.threads, gibibyte));
 }
 
-// A chunk large enough to be bound by arithmetic, small enough to leave memory for the rest.
-int max_tokens(const DeviceInfo& device) {
-  return device.kernels.starts_with("sm_") ? 2048 : 512;
-}
-
 std::shared_ptr<PendingConstraint> compiled(std::shared_ptr<PendingConstraint> pending) {
   pending->wait();
   pending->get();  // throws what is wrong with the constraint
@@ -270,7 +265,7 @@ void run_load(const BenchOptions& options) {
   const DeviceInfo info = backend->info();
   const int parallel = parallel_for(load, options.parallel);
   LoadedModel model = load_model(*checkpoint, *backend,
-                                 {.max_tokens = std::max(EngineOptions().max_step_tokens, parallel),
+                                 {.max_tokens = std::max(backend->step_rows().all, parallel),
                                   .max_logit_rows = parallel,
                                   .context = context_for(levels),
                                   .cache = options.device.cache},
@@ -306,7 +301,7 @@ void run(const BenchOptions& options) {
       std::max(max_of(options.prompts), max_of(options.generate) + max_of(options.depths) + 2);
   const auto start = std::chrono::steady_clock::now();
   LoadedModel model = load_model(*checkpoint, *backend,
-                                 {.max_tokens = std::max(max_tokens(info), batch),
+                                 {.max_tokens = std::max(backend->step_rows().all, batch),
                                   .max_logit_rows = batch,
                                   .context = context,
                                   .cache = options.device.cache},

@@ -20,7 +20,8 @@ EstimatedFit estimate_fit(const ListedModel& model, const DeviceMemory& device) 
   // If the count is unknown, one for each byte is close enough for a typical spec.
   const std::uint64_t parameters = model.parameters > 0 ? model.parameters : model.weight_bytes;
   const ModelSpec spec = described ? *described : typical_spec(parameters, model.context);
-  const EngineOptions engine;
+  EngineOptions engine;
+  if (device.backend != nullptr) engine.suit(device.backend->step_rows());
   return {.footprint =
               estimated_footprint(spec, model.weight_bytes, device, {.max_tokens = engine.max_step_tokens},
                                   {.block_size = engine.block_size}),
