@@ -154,6 +154,7 @@ struct StepInputs {
   Matrix logit_rows;            // i32 [rows, 1]: rows of the batch that need logits
   std::vector<KvGroup> groups;  // one for each distinct window, in the order of window_groups()
   int block_size = 0;
+  int decodes = 0;  // so many sequences at the start have one token each; a backend may run them apart
 };
 
 struct AttentionWeights {

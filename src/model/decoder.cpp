@@ -131,7 +131,7 @@ std::span<const std::uint64_t> Decoder::replay_key(const StepInputs& step, std::
        {step.tokens, step.positions, step.query_start, step.context_len, step.logit_rows}) {
     add(input);
   }
-  key.push_back(static_cast<std::uint64_t>(step.block_size));
+  key.push_back(static_cast<std::uint64_t>(step.block_size) << 32 | static_cast<std::uint32_t>(step.decodes));
   for (const KvGroup& group : step.groups) {
     add(group.slots);
     add(group.block_table);

@@ -53,6 +53,8 @@ const StepInputs& StepBuffers::fill(std::span<const StepSlice> slices, StepToken
     logit_rows += slice.logits;
   }
   const int sequences = static_cast<int>(slices.size());
+  const auto is_longer = [](const StepSlice& slice) { return slice.tokens.size() != 1; };
+  step_.decodes = static_cast<int>(std::ranges::find_if(slices, is_longer) - slices.begin());
   expects(rows <= limits_.tokens && sequences <= limits_.sequences && logit_rows <= limits_.logit_rows,
           "the slices fit the step");
   lay_out({rows, sequences, logit_rows});

@@ -56,6 +56,20 @@ TEST(StepBuffers, HoldTheSlices) {
   EXPECT_THAT(scene.read(step.groups[1].slots), ElementsAre(22, 23, 0, 50));
   EXPECT_THAT(scene.read(step.groups[0].block_table), ElementsAre(3, 1, -1, -1, 6, -1, -1, -1));
   EXPECT_EQ(step.block_size, 8);
+  EXPECT_EQ(step.decodes, 0) << "the first slice is a prompt";
+}
+
+TEST(StepBuffers, CountTheDecodesAtTheStart) {
+  Scene scene;
+  const std::vector<TokenId> prompt = {7, 8, 9}, next = {5};
+  const std::vector<int> blocks = {3, 1};
+  const auto slice = [&](std::span<const TokenId> tokens) {
+    return StepSlice{.tokens = tokens, .start = 6, .logits = 1, .blocks = {blocks, blocks}};
+  };
+  const auto decodes = [&](std::vector<StepSlice> slices) { return scene.buffers.fill(slices).decodes; };
+  EXPECT_EQ(decodes({slice(next), slice(next), slice(prompt)}), 2);
+  EXPECT_EQ(decodes({slice(next), slice(prompt), slice(next)}), 1);
+  EXPECT_EQ(decodes({slice(next), slice(next)}), 2);
 }
 
 TEST(StepBuffers, LeaveTokensThatWereDrawn) {

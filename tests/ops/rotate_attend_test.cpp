@@ -1,9 +1,10 @@
-// rotate_and_attend: what rotate_and_store and then attend compute, for one new token of each sequence.
+// rotate_and_attend: what rotate_and_store and then attend compute, for one new token of each sequence and
+// for such sequences beside prompts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <utility>
 
 #include "ops/backends.h"
 #include "support/compare.h"
@@ -14,8 +15,19 @@ namespace {
 
 struct Case {
   AttentionSpec spec;
-  std::vector<int> contexts = {1};  // of each sequence, including the new token
+  std::vector<int> contexts = {1};  // of each sequence, including its new tokens
   int rotated = 64;
+  std::vector<int> prompts = {};  // new tokens of the last sequences; all others have one
+
+  int rows_of(std::size_t sequence) const {
+    const std::size_t decodes = contexts.size() - prompts.size();
+    return sequence < decodes ? 1 : prompts[sequence - decodes];
+  }
+  int rows() const {
+    int sum = 0;
+    for (std::size_t s = 0; s < contexts.size(); ++s) sum += rows_of(s);
+    return sum;
+  }
 };
 
 struct Result {
@@ -29,7 +41,7 @@ class Scene {
     const auto sequences = static_cast<int>(c.contexts.size());
     const int longest = std::ranges::max(c.contexts), kv = spec.kv_heads * spec.head_dim;
     blocks_each_ = (longest + block_size - 1) / block_size;
-    qkv_ = random_matrix(sequences, spec.heads * spec.head_dim + 2 * kv, 1.0, 41);
+    qkv_ = random_matrix(c.rows(), spec.heads * spec.head_dim + 2 * kv, 1.0, 41);
     keys_ = random_matrix(sequences * blocks_each_ * block_size, kv, 1.0, 42);
     values_ = random_matrix(sequences * blocks_each_ * block_size, kv, 1.0, 43);
     q_norm_ = random_matrix(1, spec.head_dim, 1.0, 44);
@@ -48,16 +60,18 @@ class Scene {
   Result run(bool at_once) {
     const AttentionSpec& spec = case_.spec;
     const auto sequences = static_cast<int>(case_.contexts.size());
-    std::vector<std::int32_t> starts(case_.contexts.size() + 1), positions, slots, lengths;
-    std::iota(starts.begin(), starts.end(), 0);
+    std::vector<std::int32_t> starts = {0}, positions, slots, lengths;
     const std::vector<std::int32_t> blocks = shuffled(sequences * blocks_each_, 47);
     for (std::size_t s = 0; s < case_.contexts.size(); ++s) {
-      const int own = case_.contexts[s] - 1;
-      positions.push_back(own);
-      lengths.push_back(own + 1);
-      const auto entry =
-          s * static_cast<std::size_t>(blocks_each_) + static_cast<std::size_t>(own / block_size);
-      slots.push_back(blocks[entry] * block_size + own % block_size);
+      const int length = case_.contexts[s];
+      for (int own = length - case_.rows_of(s); own < length; ++own) {
+        positions.push_back(own);
+        const auto entry =
+            s * static_cast<std::size_t>(blocks_each_) + static_cast<std::size_t>(own / block_size);
+        slots.push_back(blocks[entry] * block_size + own % block_size);
+      }
+      lengths.push_back(length);
+      starts.push_back(static_cast<std::int32_t>(positions.size()));
     }
     StepInputs step;
     step.tokens = device_.upload(positions);
@@ -65,6 +79,7 @@ class Scene {
     step.query_start = device_.upload(starts);
     step.context_len = device_.upload(lengths);
     step.block_size = block_size;
+    step.decodes = sequences - static_cast<int>(case_.prompts.size());
     const KvGroup group = {.slots = device_.upload(slots),
                            .block_table = device_.upload(blocks, blocks_each_)};
     const DType cache = device_.backend().cache_type();
@@ -79,7 +94,7 @@ class Scene {
     const AttentionCall call = {spec, weights, step, group, layer};
     const Matrix qkv = device_.upload(qkv_, DType::f32);
     const Matrix table = case_.rotated == 0 ? Matrix{} : device_.upload(table_, DType::f32);
-    const Matrix out = device_.poisoned(sequences, spec.heads * spec.head_dim, device_.activations());
+    const Matrix out = device_.poisoned(case_.rows(), spec.heads * spec.head_dim, device_.activations());
     if (at_once) {
       device_.backend().rotate_and_attend(out, qkv, table, call);
     } else {
@@ -156,6 +171,26 @@ TEST_P(RotateAndAttend, AgreesForSeveralSequences) {
   expect_agreement(device, {.spec = shape, .contexts = {1, 700, 128, 2, 333}});
   shape.window = 100;
   expect_agreement(device, {.spec = shape, .contexts = {1, 700, 128, 2, 333}});
+}
+
+// Decodes come first in a step. On a GPU they have a kernel of their own, also beside prompts.
+TEST_P(RotateAndAttend, AgreesForMixedSteps) {
+  for (const int head_dim : {64, 128, 80}) {
+    AttentionSpec shape = spec(16, 2, head_dim);
+    for (const int window : {0, 100}) {
+      shape.window = window;
+      shape.sinks = window > 0;
+      const auto agree = [&](std::vector<int> contexts, std::vector<int> prompts) {
+        expect_agreement(device,
+                         {.spec = shape, .contexts = std::move(contexts), .prompts = std::move(prompts)});
+      };
+      agree({1, 700, 128, 2, 333, 300}, {300});        // a whole prompt
+      agree({400, 17, 90, 260}, {5, 129});             // chunks, a small one among them
+      agree({33, 250}, {2});                           // too few rows for tiles
+      agree({33, 1, 64, 1, 1}, {64, 1, 1});            // prompts of one token behind others
+      agree(std::vector<int>(70, 129), {40, 40, 40});  // more decodes than rows of prompts
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, RotateAndAttend, testing::ValuesIn(backend_names()), backend_test_name);
