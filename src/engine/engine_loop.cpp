@@ -164,7 +164,7 @@ bool EngineLoop::step() {
       tokens_read_.reset();
       return false;
     }
-    queued_ = queue_step(std::move(plan), StepTokens::given);
+    queued_ = queue_step(std::move(plan), Ahead::no);
   }
   std::optional<QueuedStep> following = queue_ahead();
   finish_step(*queued_);
@@ -177,17 +177,17 @@ bool EngineLoop::step() {
   return true;
 }
 
-EngineLoop::QueuedStep EngineLoop::queue_step(StepPlan plan, StepTokens tokens) {
+EngineLoop::QueuedStep EngineLoop::queue_step(StepPlan plan, Ahead ahead) {
   if (timer_) timer_->begin();
   mark_begun(plan);
   copy_blocks(plan.copies);
-  const Matrix logits = forward(plan, tokens);
+  const Matrix logits = forward(plan);
   QueuedStep step = {.plan = std::move(plan)};
-  if (tokens == StepTokens::drawn && has_constraint(step.plan)) {
+  if (ahead == Ahead::yes && has_constraint(step.plan)) {
     step.undrawn = logits;
     return step;
   }
-  if (logits.rows > 0) step.draws = draw(step.plan, tokens, logits);
+  if (logits.rows > 0) step.draws = draw(step.plan, logits);
   if (timer_) timer_->end();
   return step;
 }
@@ -219,13 +219,15 @@ void EngineLoop::count(const StepPlan& plan) {
 // Queues the step after the queued one, if it depends on the tokens being sampled only as inputs: the sampler
 // writes them to where that step reads them.
 std::optional<EngineLoop::QueuedStep> EngineLoop::queue_ahead() {
-  if (!plans_ahead_ || !queued_->is_complete) return std::nullopt;
-  const auto looks_back = [this](const Slice& slice) { return choices_.at(slice.id)->sampling.looks_back(); };
+  if (!plans_ahead_) return std::nullopt;
+  const auto looks_back = [this](const Slice& slice) {
+    return slice.sequence != nullptr && slice.wants_logits && choices_.at(slice.id)->sampling.looks_back();
+  };
   if (std::ranges::any_of(queued_->plan.slices, looks_back)) return std::nullopt;
   std::optional<StepPlan> plan = scheduler_.plan_ahead(queued_->plan);
   if (!plan) return std::nullopt;
   ++totals_.ahead_steps;
-  return queue_step(std::move(*plan), StepTokens::drawn);
+  return queue_step(std::move(*plan), Ahead::yes);
 }
 
 void EngineLoop::finish_step(QueuedStep& step) {
@@ -246,16 +248,14 @@ void EngineLoop::finish_step(QueuedStep& step) {
 
 // Queues the draw of a step whose forward pass was queued before the tokens of the step before it were read.
 void EngineLoop::draw_late(QueuedStep& step) {
-  step.draws = draw(step.plan, StepTokens::given, std::exchange(step.undrawn, {}));
+  step.draws = draw(step.plan, std::exchange(step.undrawn, {}));
   if (timer_) timer_->end();
 }
 
 // A queued step cannot be undone, so the results of sequences removed since are ignored.
 void EngineLoop::discard_removed(QueuedStep& step) {
   for (Slice& slice : step.plan.slices) {
-    if (slice.sequence == nullptr || scheduler_.find(slice.id) != nullptr) continue;
-    slice.sequence = nullptr;
-    step.is_complete = false;
+    if (scheduler_.find(slice.id) == nullptr) slice.sequence = nullptr;
   }
 }
 
@@ -312,22 +312,22 @@ void EngineLoop::copy_blocks(const std::vector<BlockCopy>& copies) {
   }
 }
 
-Matrix EngineLoop::forward(const StepPlan& plan, StepTokens tokens) {
+Matrix EngineLoop::forward(const StepPlan& plan) {
   static constexpr TokenId unknown = 0;
-  const bool drawn = tokens == StepTokens::drawn;
   std::vector<StepSlice> slices;
   for (const Slice& slice : plan.slices) {
     const Sequence& sequence = *slice.sequence;
     StepSlice& out = slices.emplace_back();
-    out.start = sequence.computed + (drawn ? 1 : 0);
-    out.tokens =
-        drawn ? std::span(&unknown, 1)
-              : std::span(sequence.tokens)
-                    .subspan(static_cast<std::size_t>(out.start), static_cast<std::size_t>(slice.tokens));
-    out.logits = slice.scored + (slice.wants_logits ? 1 : 0);
+    out.start = slice.start;
+    out.drawn = slice.source == Sequence::no_row ? StepSlice::given : slice.source;
+    out.tokens = slice.source != Sequence::no_row ? std::span(&unknown, 1)
+                                                  : std::span(sequence.tokens)
+                                                        .subspan(static_cast<std::size_t>(out.start),
+                                                                 static_cast<std::size_t>(slice.tokens));
+    out.logits = slice.logit_rows();
     for (const std::vector<BlockId>& blocks : sequence.blocks) out.blocks.emplace_back(blocks);
   }
-  return decoder_.forward(buffers_.fill(slices, tokens), cache_.layers());
+  return decoder_.forward(buffers_.fill(slices), cache_.layers());
 }
 
 bool EngineLoop::has_constraint(const StepPlan& plan) const {
@@ -335,24 +335,22 @@ bool EngineLoop::has_constraint(const StepPlan& plan) const {
       plan.slices, [this](const Slice& slice) { return choices_.at(slice.id)->constraint != nullptr; });
 }
 
-// `tokens`: whether the tokens before these are known or being sampled.
-Draws EngineLoop::draw(const StepPlan& plan, StepTokens tokens, Matrix logits) {
+Draws EngineLoop::draw(const StepPlan& plan, Matrix logits) {
   sampler_.clear();
   std::vector<MaskTask> masks;
   for (const Slice& slice : plan.slices) {
     if (slice.sequence == nullptr) {  // removed since its forward pass was queued
-      sampler_.add_unread();
+      for (int i = 0; i < slice.logit_rows(); ++i) sampler_.add_unread();
       continue;
     }
     const Sequence& sequence = *slice.sequence;
     for (int i = 1; i <= slice.scored; ++i) {
-      sampler_.add_given(sequence.tokens[static_cast<std::size_t>(sequence.computed + i)],
+      sampler_.add_given(sequence.tokens[static_cast<std::size_t>(slice.start + i)],
                          choices_.at(slice.id)->job->prompt_alternatives);
     }
     if (!slice.wants_logits) continue;
     const Choice& choice = *choices_.at(slice.id);
-    const int known = static_cast<int>(slice.sequence->tokens.size());
-    const int position = known + (tokens == StepTokens::drawn ? 1 : 0);
+    const int position = slice.start + slice.tokens;
     sampler_.add(choice.sampling, position);
     if (choice.constraint) masks.push_back({choice.constraint.get(), sampler_.add_mask(), position});
   }

@@ -86,7 +86,6 @@ class EngineLoop {
     // Logits whose draw is not queued yet, because its masks depend on the tokens of the step before.
     Matrix undrawn = {};
     Draws draws = {};
-    bool is_complete = true;  // none of its sequences was removed since
   };
 
   // A mask to be filled for the token at `position`.
@@ -100,7 +99,9 @@ class EngineLoop {
   void sweep_cancelled();
   void start_compiled();
   void start_compiled(Job& job);
-  QueuedStep queue_step(StepPlan plan, StepTokens tokens);
+  // Whether the tokens of the step before were read.
+  enum class Ahead : std::uint8_t { no, yes };
+  QueuedStep queue_step(StepPlan plan, Ahead ahead);
   std::optional<QueuedStep> queue_ahead();
   void count(const StepPlan& plan);
   void adapt_prompt_rows(const StepPlan& plan);
@@ -108,10 +109,10 @@ class EngineLoop {
   void discard_removed(QueuedStep& step);
   void mark_begun(const StepPlan& plan);
   void copy_blocks(const std::vector<BlockCopy>& copies);
-  Matrix forward(const StepPlan& plan, StepTokens tokens);
+  Matrix forward(const StepPlan& plan);
   void take_scores(const StepPlan& plan, std::vector<Drawn>& drawn);
   bool has_constraint(const StepPlan& plan) const;
-  Draws draw(const StepPlan& plan, StepTokens tokens, Matrix logits);
+  Draws draw(const StepPlan& plan, Matrix logits);
   void draw_late(QueuedStep& step);
   void fill_masks(std::span<const MaskTask> tasks);
   template <class Keep>

@@ -59,42 +59,58 @@ void Scheduler::remove(SequenceId id) {
 StepPlan Scheduler::next() {
   StepPlan plan;
   Budget budget = {.rows = limits_.max_step_tokens, .prompt_rows = limits_.max_step_tokens};
-  schedule_decodes(plan, budget);
-  budget.prompt_rows = plan.slices.empty() ? budget.rows : std::min(budget.rows, prompt_rows_);
-  admit();
-  budget.score_rows = limits_.max_sequences - static_cast<int>(running_.size());
-  schedule_prompts(plan, budget);
+  schedule(plan, budget);
   if (plan.slices.empty() && !running_.empty()) preempt_for_oldest(plan, budget);
   return plan;
 }
 
 std::optional<StepPlan> Scheduler::plan_ahead(const StepPlan& plan) {
-  const bool full = static_cast<int>(running_.size()) == limits_.max_sequences;
-  if (plan.slices.size() != running_.size() || (!waiting_.empty() && !full)) return std::nullopt;
+  const auto decides_more = [](const Slice& slice) {
+    return slice.scored > 0 ||
+           (slice.sequence != nullptr && slice.wants_logits && !slice.sequence->forks.empty());
+  };
+  if (std::ranges::any_of(plan.slices, decides_more)) return std::nullopt;
+  int row = 0;
   for (const Slice& slice : plan.slices) {
-    const Sequence& sequence = *slice.sequence;
-    const bool writes_on = static_cast<int>(sequence.tokens.size()) + 1 < sequence.max_tokens;
-    if (slice.tokens != 1 || !slice.wants_logits || !sequence.forks.empty() || !writes_on)
-      return std::nullopt;
+    if (slice.sequence != nullptr) {
+      slice.sequence->queued_rows = slice.tokens;
+      slice.sequence->queued_token = slice.wants_logits ? row : Sequence::no_row;
+    }
+    row += slice.logit_rows();
   }
   StepPlan next;
+  Budget budget = {.rows = limits_.max_step_tokens, .prompt_rows = limits_.max_step_tokens, .is_ahead = true};
+  schedule(next, budget);
   for (const Slice& slice : plan.slices) {
-    Sequence& sequence = *slice.sequence;
-    // Blocks taken for earlier slices stay theirs: they need them in their next step anyway.
-    if (!blocks_.grow(sequence, sequence.computed + 2, next.copies)) return std::nullopt;
-    next.slices.push_back({&sequence, 1, true});
+    if (slice.sequence == nullptr) continue;
+    slice.sequence->queued_rows = 0;
+    slice.sequence->queued_token = Sequence::no_row;
   }
-  expects(next.copies.empty(), "a block that a plan writes to is the sequence's own");
+  // Blocks that were taken stay with their sequences, which need them in their next step anyway.
+  if (budget.is_short || next.slices.empty()) return std::nullopt;
   return next;
+}
+
+void Scheduler::schedule(StepPlan& plan, Budget& budget) {
+  schedule_decodes(plan, budget);
+  if (budget.is_short) return;
+  budget.prompt_rows = plan.slices.empty() ? budget.rows : std::min(budget.rows, prompt_rows_);
+  admit();
+  budget.score_rows = limits_.max_sequences - static_cast<int>(running_.size());
+  schedule_prompts(plan, budget);
 }
 
 void Scheduler::schedule_decodes(StepPlan& plan, Budget& budget) {
   for (std::size_t i = 0; i < running_.size() && budget.rows > 0; ++i) {
     Sequence& sequence = *running_[i];
-    if (!is_decode(sequence)) continue;
-    const int end = sequence.computed + 1;
+    if (!is_decode(sequence) || sequence.will_end()) continue;
+    const int end = sequence.start() + 1;
     // The youngest sequence is this one or a later one, so it has no slice yet.
-    while (sequence.is_running && !blocks_.grow(sequence, end, plan.copies)) preempt(*running_.back());
+    while (sequence.is_running && !blocks_.grow(sequence, end, plan.copies)) {
+      budget.is_short = budget.is_ahead;
+      if (budget.is_short) return;
+      preempt(*running_.back());
+    }
     if (!sequence.is_running) continue;  // it preempted itself
     mark_scheduled(sequence);
     plan.slices.push_back({&sequence, 1, true});
@@ -135,13 +151,15 @@ int Scheduler::schedule_chunk(StepPlan& plan, Budget& budget, Sequence& sequence
   const int own_row = placed == 0 ? 1 : 0;
   if (sequence.is_prompt_scored()) room = std::min(room, budget.score_rows + own_row);
   if (room <= 0) return 0;
-  const int from = sequence.computed + placed;
+  const int from = sequence.start() + placed;
   const int end = blocks_.reachable_end(sequence, from + room);
-  if (end <= from) return 0;
+  // Blocks of a window become free when the queued step is committed.
+  budget.is_short = budget.is_short || (budget.is_ahead && end < from + room);
+  if (end <= from || budget.is_short) return 0;
   expects(blocks_.grow(sequence, end, plan.copies), "grow() manages what reachable_end() promised");
   mark_scheduled(sequence);
   if (slice == nullptr) slice = &plan.slices.emplace_back(Slice{&sequence, 0, false});
-  slice->tokens = end - sequence.computed;
+  slice->tokens = end - slice->start;
   slice->wants_logits = slice->tokens == sequence.remaining();
   if (sequence.is_prompt_scored()) {
     slice->scored = slice->tokens - (slice->wants_logits ? 1 : 0);
@@ -212,6 +230,7 @@ std::vector<Progress> Scheduler::commit(const StepPlan& plan, std::span<const To
   std::size_t row = 0;
   for (const Slice& slice : plan.slices) {
     Sequence& sequence = *slice.sequence;
+    expects(sequence.computed == slice.start, "steps are committed in their order");
     sequence.computed += slice.tokens;
     blocks_.advance(sequence);
     if (!slice.wants_logits) continue;

@@ -23,13 +23,18 @@ struct SchedulerLimits {
   int max_prompt_tokens = 256;  // per step, while answers are decoded
 };
 
-// Tokens [computed, computed + tokens) of a sequence.
+// Tokens [start, start + tokens) of a sequence.
 struct Slice {
   Sequence* sequence = nullptr;
   int tokens = 0;
   bool wants_logits = false;  // of the last token, to sample the next one
   int scored = 0;             // tokens before that one whose logits are wanted, too
   SequenceId id = sequence == nullptr ? 0 : sequence->id;  // valid even after the sequence is removed
+  int start = sequence == nullptr ? 0 : sequence->start();
+  // In a plan ahead: the row of logits of the step before that gives the token; no_row: the token is known.
+  int source = sequence == nullptr ? Sequence::no_row : sequence->queued_token;
+
+  int logit_rows() const { return scored + (wants_logits ? 1 : 0); }
 };
 
 // One step: single-token decodes and chunks of prompts.
@@ -58,10 +63,11 @@ class Scheduler {
   // Schedules decodes first, then prompts into the rest of the token budget, which clients share. Preempts
   // the youngest sequence if blocks run out. An empty plan means there is nothing to do.
   StepPlan next();
-  // The step after `plan`, before `plan` is committed: each of its sequences decodes one more token. nullopt
-  // if the next step depends on the tokens of `plan`: another sequence could be admitted, an answer reaches
-  // its limit, or blocks run out. The caller commits it after `plan`, without the sequences that `plan`
-  // finished.
+  // The step after `plan`, before `plan` is committed, as next() would schedule it if no answer ended with
+  // `plan` except by its length. Sequences of `plan` that were removed since are null in it. nullopt if there
+  // is nothing to do, if a sequence would have to be preempted or a prompt to be cut short for lack of
+  // blocks, or if `plan` starts forks or scores a prompt. The caller commits it after `plan`, without the
+  // sequences that `plan` finished.
   std::optional<StepPlan> plan_ahead(const StepPlan& plan);
   // One token for each slice that wanted logits, in plan order. Every plan is committed before next().
   std::vector<Progress> commit(const StepPlan& plan, std::span<const TokenId> tokens);
@@ -82,9 +88,12 @@ class Scheduler {
   struct Budget {
     int rows = 0;
     int prompt_rows = 0;
-    int score_rows = 0;  // rows of logits beyond one for each running sequence
+    int score_rows = 0;     // rows of logits beyond one for each running sequence
+    bool is_ahead = false;  // nothing may be preempted
+    bool is_short = false;  // of blocks
   };
 
+  void schedule(StepPlan& plan, Budget& budget);
   void schedule_decodes(StepPlan& plan, Budget& budget);
   void schedule_prompts(StepPlan& plan, Budget& budget);
   void admit();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <tuple>
 
 namespace inferno {
 namespace {
@@ -182,18 +183,61 @@ TEST(Scheduler, PlansAheadUntilAnAnswerIsFull) {
   EXPECT_EQ(scene.scheduler.commit(last, token)[0].finished, FinishReason::length);
 }
 
-TEST(Scheduler, PlansNothingAheadWhereAnotherMayHaveATurn) {
-  for (const int places : {1, 2}) {
-    Scene scene({.max_sequences = places, .max_step_tokens = 8, .max_prompt_tokens = 5}, {{0, 100}});
-    scene.add({.id = 1, .prompt = 3});
-    EXPECT_FALSE(scene.scheduler.plan_ahead(scene.scheduler.next()).has_value()) << "after a prompt";
-    scene.scheduler.remove(1);
-    scene.add({.id = 2, .prompt = 3});
-    scene.step();
-    const StepPlan plan = scene.scheduler.next();
-    scene.add({.id = 3});
-    EXPECT_EQ(scene.scheduler.plan_ahead(plan).has_value(), places == 1);
+// A slice of a plan ahead: id, first position, tokens, and the row that gives its token.
+using Ahead = std::vector<std::tuple<SequenceId, int, int, int>>;
+
+Ahead slices_of(const std::optional<StepPlan>& plan) {
+  Ahead out;
+  if (!plan) return out;
+  for (const Slice& slice : plan->slices) {
+    out.emplace_back(slice.id, slice.start, slice.tokens, slice.source);
   }
+  return out;
+}
+
+TEST(Scheduler, PlansAheadThroughPromptsAdmissionsAndFullAnswers) {
+  constexpr int known = Sequence::no_row;
+  Scene scene({.max_sequences = 3, .max_step_tokens = 8, .max_prompt_tokens = 5}, {{0, 100}});
+  scene.add({.id = 1, .prompt = 3, .answer = 4});
+  const StepPlan first = scene.scheduler.next();
+  auto second = scene.scheduler.plan_ahead(first);
+  EXPECT_EQ(slices_of(second), (Ahead{{1, 3, 1, 0}})) << "its first token comes with its prompt";
+  scene.scheduler.commit(first, std::vector<TokenId>{7});
+  scene.add({.id = 2, .prompt = 7});
+  const auto third = scene.scheduler.plan_ahead(*second);
+  EXPECT_EQ(slices_of(third), (Ahead{{1, 4, 1, 0}, {2, 0, 5, known}}));
+  scene.scheduler.commit(*second, std::vector<TokenId>{7});
+  const auto fourth = scene.scheduler.plan_ahead(*third);
+  EXPECT_EQ(slices_of(fourth), (Ahead{{1, 5, 1, 0}, {2, 5, 2, known}}));
+  scene.scheduler.commit(*third, std::vector<TokenId>{7});
+  const auto fifth = scene.scheduler.plan_ahead(*fourth);
+  EXPECT_EQ(slices_of(fifth), (Ahead{{2, 7, 1, 1}})) << "the first answer is full";
+  const std::vector<Progress> progress = scene.scheduler.commit(*fourth, std::vector<TokenId>{7, 7});
+  EXPECT_EQ(progress.at(0).finished, FinishReason::length);
+  EXPECT_EQ(scene.scheduler.running(), 1);
+  scene.scheduler.commit(*fifth, std::vector<TokenId>{7});
+}
+
+TEST(Scheduler, CountsTheRowsOfRemovedSequencesInAPlanAhead) {
+  Scene scene({.max_sequences = 3, .max_step_tokens = 8, .max_prompt_tokens = 5}, {{0, 100}});
+  scene.add({.id = 1, .prompt = 3});
+  scene.add({.id = 2, .prompt = 3});
+  scene.step();
+  StepPlan plan = scene.scheduler.next();
+  scene.scheduler.remove(1);
+  plan.slices[0].sequence = nullptr;
+  EXPECT_EQ(slices_of(scene.scheduler.plan_ahead(plan)), (Ahead{{2, 4, 1, 1}}));
+}
+
+// The blocks that slid out of a window become free when the first chunk is committed.
+TEST(Scheduler, CutsNoPromptShortAhead) {
+  Scene scene({.max_sequences = 1, .max_step_tokens = 16, .max_prompt_tokens = 16}, {{0, 100}, {4, 6}});
+  scene.add({.id = 1, .prompt = 40});
+  const StepPlan plan = scene.scheduler.next();
+  EXPECT_EQ(plan.slices.at(0).tokens, 16);
+  EXPECT_FALSE(scene.scheduler.plan_ahead(plan).has_value());
+  scene.scheduler.commit(plan, {});
+  EXPECT_EQ(scene.step(), (Slices{{1, 16}}));
 }
 
 TEST(Scheduler, PlansNothingAheadOfForksOrWithoutBlocks) {

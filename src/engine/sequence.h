@@ -36,10 +36,20 @@ struct Sequence {
   bool is_new = false;            // admitted and not scheduled since
   std::vector<SequenceId> forks;  // sequences that share its blocks once its prompt is computed
 
+  // Of a step that is not committed yet, while the step after it is planned.
+  int queued_rows = 0;
+  int queued_token = no_row;  // the row of that step's logits that gives the next token
+  static constexpr int no_row = -1;
+
   bool is_prompt_scored() const {
     return wants_prompt_logits && static_cast<int>(tokens.size()) == prompt_tokens;
   }
-  int remaining() const { return static_cast<int>(tokens.size()) - computed; }
+  // With those of a queued step.
+  int start() const { return computed + queued_rows; }
+  int length() const { return static_cast<int>(tokens.size()) + (queued_token == no_row ? 0 : 1); }
+  int remaining() const { return length() - start(); }
+  // The queued step gives its last token.
+  bool will_end() const { return queued_token != no_row && length() >= max_tokens; }
 };
 
 }  // namespace inferno

@@ -43,7 +43,8 @@ void add_matrix(WeightFootprint& out, const ModelSpec& spec, const SlotRequest& 
 }
 
 // Rows of a step for which each sequence has blocks beyond its window. Few sequences have many rows in the
-// same step, so that all share the blocks for further rows.
+// same step, so that all share the blocks for further rows, of two steps: the second is planned before the
+// first frees what slid out of a window.
 constexpr int own_step_tokens = 512;
 
 // What one window group of the cache needs.
@@ -64,7 +65,8 @@ std::vector<GroupNeed> group_needs(const ModelSpec& spec, CacheTypes types, cons
     const int min_blocks = window == 0 ? 1 : std::min(whole, window / limits.block_size + 2);
     const int one =
         window == 0 ? whole : std::min(whole, min_blocks + blocks_for(own_tokens, limits.block_size));
-    const int shared = blocks_for(limits.step_tokens - own_tokens, limits.block_size);
+    const int further = limits.step_tokens > own_tokens ? 2 * limits.step_tokens - own_tokens : 0;
+    const int shared = blocks_for(further, limits.block_size);
     const double most = static_cast<double>(whole) * limits.sequences;
     out.push_back({.window = window,
                    .block_bytes = cache_bytes_per_token(spec, window, types) *

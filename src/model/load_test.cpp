@@ -138,7 +138,7 @@ TEST(Footprint, CountsTheRowsOfALargeStepOnceForAllSequences) {
     return blocks;
   };
   EXPECT_EQ(windowed_blocks(512, 256), 256 * windowed_blocks(512, 1));
-  EXPECT_EQ(windowed_blocks(2048, 256), windowed_blocks(512, 256) + (2048 - 512) / 32);
+  EXPECT_EQ(windowed_blocks(2048, 256), windowed_blocks(512, 256) + (2 * 2048 - 512) / 32);
 }
 
 TEST(Footprint, TellsHowManyFullSequencesFitIntoTheCache) {

@@ -60,13 +60,14 @@ BatchRunner::BatchRunner(Decoder& decoder, Backend& backend, const BatchShape& s
 Matrix BatchRunner::step(std::span<const Input> inputs, StepTokens tokens) {
   std::vector<StepSlice> slices;
   for (const Input& input : inputs) {
-    StepSlice& slice = slices.emplace_back(
-        StepSlice{.tokens = input.tokens, .start = input.start, .logits = input.logits, .blocks = {}});
+    const int row = tokens == StepTokens::drawn ? static_cast<int>(slices.size()) : StepSlice::given;
+    StepSlice& slice = slices.emplace_back(StepSlice{
+        .tokens = input.tokens, .start = input.start, .logits = input.logits, .blocks = {}, .drawn = row});
     for (const std::vector<int>& blocks : block_tables_[static_cast<std::size_t>(input.sequence)]) {
       slice.blocks.emplace_back(blocks);
     }
   }
-  return decoder_.forward(buffers_.fill(slices, tokens), cache_.layers());
+  return decoder_.forward(buffers_.fill(slices), cache_.layers());
 }
 
 std::vector<float> BatchRunner::read(const Matrix& logits) {

@@ -7,12 +7,24 @@
 #include "base/error.h"
 
 namespace inferno {
+namespace {
+
+StepTokens tokens_from(std::span<const StepSlice> slices) {
+  bool is_given = true, is_drawn = true;
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    is_given = is_given && slices[i].drawn == StepSlice::given;
+    is_drawn = is_drawn && slices[i].drawn == static_cast<int>(i);
+  }
+  return is_given ? StepTokens::given : is_drawn ? StepTokens::drawn : StepTokens::gathered;
+}
+
+}  // namespace
 
 StepBuffers::StepBuffers(Backend& backend, const StepLimits& limits, int groups, int block_size)
     : backend_(backend), limits_(limits) {
   step_.groups.resize(static_cast<std::size_t>(groups));
   step_.block_size = block_size;
-  lay_out({limits.tokens, limits.sequences, limits.logit_rows});
+  lay_out({limits.tokens, limits.sequences, limits.logit_rows, /*gathers=*/true});
   memory_ = backend_.allocate(image_.size() * sizeof(int), "step inputs");
 }
 
@@ -26,7 +38,14 @@ void StepBuffers::lay_out(const Extents& extents) {
     if (matrix.data != nullptr) matrix.data += end * sizeof(int);
     end += (matrix.bytes() / sizeof(int) + aligned - 1) / aligned * aligned;
   };
-  place(step_.tokens, extents.tokens, 1);
+  // Tokens that were drawn stay where they are until they are gathered.
+  place(step_.tokens, extents.gathers ? std::max(extents.tokens, limits_.logit_rows) : extents.tokens, 1);
+  drawn_end_ = static_cast<std::size_t>(step_.tokens.rows);
+  if (extents.gathers) {
+    place(given_, extents.tokens, 1);
+    place(sources_, extents.tokens, 1);
+    place(step_.tokens, extents.tokens, 1);
+  }
   place(step_.positions, extents.tokens, 1);
   place(step_.query_start, extents.sequences + 1, 1);
   place(step_.context_len, extents.sequences, 1);
@@ -46,7 +65,7 @@ std::span<int> StepBuffers::image_of(const Matrix& matrix) {
   return std::span(image_).subspan(begin, matrix.bytes() / sizeof(int));
 }
 
-const StepInputs& StepBuffers::fill(std::span<const StepSlice> slices, StepTokens tokens_from) {
+const StepInputs& StepBuffers::fill(std::span<const StepSlice> slices) {
   int rows = 0, logit_rows = 0;
   for (const StepSlice& slice : slices) {
     rows += static_cast<int>(slice.tokens.size());
@@ -57,16 +76,15 @@ const StepInputs& StepBuffers::fill(std::span<const StepSlice> slices, StepToken
   step_.decodes = static_cast<int>(std::ranges::find_if(slices, is_longer) - slices.begin());
   expects(rows <= limits_.tokens && sequences <= limits_.sequences && logit_rows <= limits_.logit_rows,
           "the slices fit the step");
-  lay_out({rows, sequences, logit_rows});
-  const std::span<int> tokens = image_of(step_.tokens), positions = image_of(step_.positions),
-                       starts = image_of(step_.query_start), lengths = image_of(step_.context_len),
-                       logits = image_of(step_.logit_rows);
+  const StepTokens from = tokens_from(slices);
+  lay_out({rows, sequences, logit_rows, from == StepTokens::gathered});
+  const std::span<int> positions = image_of(step_.positions), starts = image_of(step_.query_start),
+                       lengths = image_of(step_.context_len), logits = image_of(step_.logit_rows);
   std::size_t row = 0, logit = 0;
   starts[0] = 0;
   for (std::size_t i = 0; i < slices.size(); ++i) {
     const StepSlice& slice = slices[i];
     const std::size_t count = slice.tokens.size();
-    std::ranges::copy(slice.tokens, tokens.subspan(row).begin());
     const std::span<int> own = positions.subspan(row, count);
     std::iota(own.begin(), own.end(), slice.start);
     row += count;
@@ -75,14 +93,35 @@ const StepInputs& StepBuffers::fill(std::span<const StepSlice> slices, StepToken
     lengths[i] = slice.start + static_cast<int>(count);
   }
   for (std::size_t group = 0; group < step_.groups.size(); ++group) fill_group(slices, group);
-  upload(tokens_from);
+  fill_tokens(slices);
+  upload(from);
+  if (from == StepTokens::gathered) {
+    const Matrix all = {memory_.data(), DType::i32, static_cast<std::int32_t>(image_.size()), 1};
+    backend_.take_rows(step_.tokens, all, sources_);
+  }
   return step_;
+}
+
+void StepBuffers::fill_tokens(std::span<const StepSlice> slices) {
+  const bool gathers = extents_.gathers;
+  const std::span<int> tokens = image_of(gathers ? given_ : step_.tokens);
+  std::size_t row = 0;
+  for (const StepSlice& slice : slices) {
+    std::ranges::copy(slice.tokens, tokens.subspan(row).begin());
+    if (gathers) {
+      const std::span<int> sources = image_of(sources_).subspan(row, slice.tokens.size());
+      std::iota(
+          sources.begin(), sources.end(),
+          slice.drawn == StepSlice::given ? static_cast<int>(&tokens[row] - image_.data()) : slice.drawn);
+    }
+    row += slice.tokens.size();
+  }
 }
 
 // Uploads the range that differs from what is on the device. Tokens always count as different, because the
 // sampler may have overwritten them.
 void StepBuffers::upload(StepTokens tokens) {
-  const std::size_t after_tokens = image_of(step_.tokens).size();
+  const std::size_t after_tokens = drawn_end_;
   std::size_t begin = tokens == StepTokens::given ? 0 : after_tokens, end = image_.size();
   if (!uploaded_.empty()) {
     while (end > after_tokens && image_[end - 1] == uploaded_[end - 1]) --end;

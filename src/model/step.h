@@ -17,32 +17,37 @@ struct StepSlice {
   int start = 0;                             // position of the first token
   int logits = 0;                            // number of tokens at the end that need logits
   std::vector<std::span<const int>> blocks;  // for each window group, the sequence's block table
+  // The row of drawn_tokens() that has the slice's only token; given: it is in `tokens`.
+  static constexpr int given = -1;
+  int drawn = given;
 };
 
 struct StepLimits {
   int tokens = 0, sequences = 0, logit_rows = 0, blocks_per_sequence = 0;
 };
 
-// Whether the tokens of a step come from its slices or were sampled into drawn_tokens() by an earlier
-// operation.
-enum class StepTokens : std::uint8_t { given, drawn };
+// Where the tokens of a step come from: its slices, drawn_tokens() in the same order, to which an earlier
+// operation sampled them, or both.
+enum class StepTokens : std::uint8_t { given, drawn, gathered };
 
 class StepBuffers {
  public:
   StepBuffers(Backend& backend, const StepLimits& limits, int groups, int block_size);
 
   // Valid until the next call.
-  const StepInputs& fill(std::span<const StepSlice> slices, StepTokens tokens = StepTokens::given);
-  // Where the sampler writes the tokens of a step that is filled with StepTokens::drawn.
+  const StepInputs& fill(std::span<const StepSlice> slices);
+  // Where the sampler writes tokens for the next step.
   Matrix drawn_tokens(int rows) const { return {memory_.data(), DType::i32, rows, 1}; }
 
  private:
   struct Extents {
     int tokens = 0, sequences = 0, logit_rows = 0;
+    bool gathers = false;  // its tokens
     bool operator==(const Extents&) const = default;
   };
   void lay_out(const Extents& extents);
   std::span<int> image_of(const Matrix& matrix);
+  void fill_tokens(std::span<const StepSlice> slices);
   void upload(StepTokens tokens);
   void fill_group(std::span<const StepSlice> slices, std::size_t group);
 
@@ -52,6 +57,10 @@ class StepBuffers {
   std::vector<int> image_;     // contents for the device
   std::vector<int> uploaded_;  // contents on the device; empty if they are unknown
   Extents extents_;            // of image_ and uploaded_
+  // Of a step with gathered tokens: those that are given, and for each row where its token is, in integers
+  // from the start of the memory.
+  Matrix given_, sources_;     // i32 [tokens, 1]
+  std::size_t drawn_end_ = 0;  // in integers: end of the tokens that the sampler writes
   StepInputs step_;
 };
 

@@ -83,13 +83,35 @@ TEST(StepBuffers, LeaveTokensThatWereDrawn) {
   scene.backend->upload(scene.buffers.drawn_tokens(2), std::as_bytes(std::span(drawn)));
   for (StepSlice& slice : slices) {
     slice.tokens = unknown;
+    slice.drawn = static_cast<int>(&slice - slices);
     ++slice.start;
   }
-  const StepInputs& step = scene.buffers.fill(slices, StepTokens::drawn);
+  const StepInputs& step = scene.buffers.fill(slices);
   EXPECT_THAT(scene.read(step.tokens), ElementsAre(41, 42));
   EXPECT_THAT(scene.read(step.positions), ElementsAre(7, 3));
   EXPECT_THAT(scene.read(step.context_len), ElementsAre(8, 4));
   EXPECT_THAT(scene.read(step.groups[1].block_table), ElementsAre(3, 1, -1, -1, 3, 1, -1, -1));
+}
+
+TEST(StepBuffers, GatherTokensThatWereDrawnInAnotherOrder) {
+  Scene scene;
+  const std::vector<TokenId> prompt = {7, 8, 9}, unknown = {0};
+  const std::vector<int> blocks = {3, 1};
+  const auto slice = [&](std::span<const TokenId> tokens, int row) {
+    return StepSlice{.tokens = tokens, .start = 6, .logits = 1, .blocks = {blocks, blocks}, .drawn = row};
+  };
+  const std::vector<int> drawn = {41, 42, 43};
+  scene.backend->upload(scene.buffers.drawn_tokens(3), std::as_bytes(std::span(drawn)));
+  // The second answer ended; a prompt follows the others.
+  const StepSlice gathered[] = {slice(unknown, 0), slice(unknown, 2), slice(prompt, StepSlice::given)};
+  const StepInputs& mixed = scene.buffers.fill(gathered);
+  EXPECT_THAT(scene.read(mixed.tokens), ElementsAre(41, 43, 7, 8, 9));
+  EXPECT_THAT(scene.read(mixed.positions), ElementsAre(6, 6, 6, 7, 8));
+  EXPECT_EQ(mixed.decodes, 2);
+  // Fewer rows than tokens were drawn.
+  scene.backend->upload(scene.buffers.drawn_tokens(3), std::as_bytes(std::span(drawn)));
+  const StepSlice last[] = {slice(unknown, 2)};
+  EXPECT_THAT(scene.read(scene.buffers.fill(last).tokens), ElementsAre(43));
 }
 
 // Any series of steps leaves the same inputs on the device as a fresh upload, and the next token of a long

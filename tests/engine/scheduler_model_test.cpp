@@ -66,6 +66,7 @@ class ModelTest {
   std::uint64_t copies() const { return copies_; }
   std::uint64_t found() const { return found_; }
   std::uint64_t ahead() const { return ahead_; }
+  std::uint64_t prompts_ahead() const { return prompts_ahead_; }
 
  private:
   struct Alive {
@@ -124,9 +125,7 @@ class ModelTest {
       std::optional<StepPlan> ahead = random_.below(2) == 0 ? scheduler_.plan_ahead(plan) : std::nullopt;
       if (ahead) {
         ++ahead_;
-        ASSERT_TRUE(scheduler_.waiting() == 0 || scheduler_.running() == limits_.max_sequences);
-        ASSERT_TRUE(ahead->copies.empty());
-        ASSERT_EQ(ahead->slices.size(), plan.slices.size());
+        check_ahead(*ahead, plan);
       }
       std::vector<std::vector<std::vector<BlockId>>> tables;  // as they were queued
       for (const Slice& slice : ahead ? ahead->slices : std::vector<Slice>()) {
@@ -138,10 +137,10 @@ class ModelTest {
       for (std::size_t i = 0; i < tables.size(); ++i) {
         const Slice& slice = ahead->slices[i];
         if (scheduler_.find(slice.id) == nullptr) {  // it still writes to what it held
-          scribble(tables[i], ahead_start_[slice.id]);
+          for (int row = 0; row < slice.tokens; ++row) scribble(tables[i], slice.start + row);
           continue;
         }
-        ASSERT_EQ(slice.sequence->computed, ahead_start_[slice.id]);
+        ASSERT_EQ(slice.sequence->computed, slice.start);
         check_table(tables[i], *slice.sequence);
         plan.slices.push_back(slice);
       }
@@ -150,7 +149,6 @@ class ModelTest {
 
   // Makes the step's copies, computes its slices and commits it.
   void carry_out(const StepPlan& plan) {
-    for (const Slice& slice : plan.slices) ahead_start_[slice.id] = slice.sequence->computed + slice.tokens;
     for (const BlockCopy& copy : plan.copies) {
       ++copies_;
       for (int row = 0; row < copy.rows; ++row) {
@@ -190,6 +188,38 @@ class ModelTest {
     ASSERT_LE(static_cast<int>(plan.slices.size()), limits_.max_sequences);
     ASSERT_LE(logit_rows, limits_.max_sequences);
     ASSERT_TRUE(decodes == 0 || prompt_rows <= limits_.max_prompt_tokens);
+  }
+
+  // Tokens of a plan ahead are known, or are those that the plan before samples in the row named.
+  void check_ahead(const StepPlan& ahead, const StepPlan& before) {
+    std::vector<SequenceId> sampled;
+    for (const Slice& slice : before.slices) {
+      if (slice.wants_logits) sampled.push_back(slice.id);
+    }
+    ASSERT_TRUE(ahead.copies.empty());
+    int rows = 0, prompt_rows = 0, logit_rows = 0;
+    std::set<SequenceId> seen;
+    for (const Slice& slice : ahead.slices) {
+      ASSERT_GT(slice.tokens, 0);
+      ASSERT_TRUE(seen.insert(slice.id).second) << "twice in a step";
+      rows += slice.tokens;
+      prompt_rows += slice.tokens == 1 ? 0 : slice.tokens;
+      logit_rows += slice.logit_rows();
+      if (slice.source == Sequence::no_row) {
+        ASSERT_LE(slice.start + slice.tokens, static_cast<int>(slice.sequence->tokens.size()));
+        prompts_ahead_ += slice.tokens > 1 ? 1 : 0;
+      } else {
+        ASSERT_EQ(sampled.at(static_cast<std::size_t>(slice.source)), slice.id);
+        ASSERT_EQ(slice.start, static_cast<int>(slice.sequence->tokens.size()));
+        ASSERT_LT(slice.start + 1, slice.sequence->max_tokens) << "its answer is full";
+      }
+    }
+    ASSERT_LE(rows, limits_.max_step_tokens);
+    ASSERT_LE(static_cast<int>(ahead.slices.size()), limits_.max_sequences);
+    ASSERT_LE(logit_rows, limits_.max_sequences);
+    const bool has_decode =
+        std::ranges::any_of(ahead.slices, [](const Slice& one) { return one.source != Sequence::no_row; });
+    ASSERT_TRUE(!has_decode || prompt_rows <= limits_.max_prompt_tokens);
   }
 
   // A step that was queued for a removed sequence writes one more row before any other sequence writes.
@@ -267,13 +297,12 @@ class ModelTest {
   std::map<SequenceId, Alive> alive_;
   int longest_ = 0;
   SequenceId next_id_ = 1;
-  std::map<SequenceId, int> ahead_start_;
-  std::uint64_t steps_ = 0, copies_ = 0, found_ = 0, ahead_ = 0;
+  std::uint64_t steps_ = 0, copies_ = 0, found_ = 0, ahead_ = 0, prompts_ahead_ = 0;
 };
 
 TEST(SchedulerModel, HoldsOverAMillionRandomOperations) {
   constexpr int seeds = 20, operations = 50'000;
-  std::uint64_t preemptions = 0, copies = 0, found = 0, ahead = 0;
+  std::uint64_t preemptions = 0, copies = 0, found = 0, ahead = 0, prompts_ahead = 0;
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
     const SchedulerLimits limits = {.max_sequences = 1 + static_cast<int>(seed % 7),
@@ -290,11 +319,13 @@ TEST(SchedulerModel, HoldsOverAMillionRandomOperations) {
     copies += test.copies();
     found += test.found();
     ahead += test.ahead();
+    prompts_ahead += test.prompts_ahead();
   }
   EXPECT_GT(preemptions, 1000u);
   EXPECT_GT(copies, 1000u);
   EXPECT_GT(found, 1000u);
   EXPECT_GT(ahead, 10000u);
+  EXPECT_GT(prompts_ahead, 10000u);
 }
 
 }  // namespace
