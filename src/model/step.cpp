@@ -1,6 +1,7 @@
 #include "model/step.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <numeric>
 
@@ -24,7 +25,7 @@ StepBuffers::StepBuffers(Backend& backend, const StepLimits& limits, int groups,
     : backend_(backend), limits_(limits) {
   step_.groups.resize(static_cast<std::size_t>(groups));
   step_.block_size = block_size;
-  lay_out({limits.tokens, limits.sequences, limits.logit_rows, /*gathers=*/true});
+  lay_out({limits.tokens, limits.sequences, limits.logit_rows, limits.blocks_per_sequence, /*gathers=*/true});
   memory_ = backend_.allocate(image_.size() * sizeof(int), "step inputs");
 }
 
@@ -52,7 +53,7 @@ void StepBuffers::lay_out(const Extents& extents) {
   place(step_.logit_rows, extents.logit_rows, 1);
   for (KvGroup& group : step_.groups) place(group.slots, extents.tokens, 1);
   for (KvGroup& group : step_.groups) {
-    place(group.block_table, extents.sequences, limits_.blocks_per_sequence);
+    place(group.block_table, extents.sequences, extents.blocks);
   }
   if (extents == extents_) return;
   extents_ = extents;
@@ -77,7 +78,7 @@ const StepInputs& StepBuffers::fill(std::span<const StepSlice> slices) {
   expects(rows <= limits_.tokens && sequences <= limits_.sequences && logit_rows <= limits_.logit_rows,
           "the slices fit the step");
   const StepTokens from = tokens_from(slices);
-  lay_out({rows, sequences, logit_rows, from == StepTokens::gathered});
+  lay_out({rows, sequences, logit_rows, table_columns(slices), from == StepTokens::gathered});
   const std::span<int> positions = image_of(step_.positions), starts = image_of(step_.query_start),
                        lengths = image_of(step_.context_len), logits = image_of(step_.logit_rows);
   std::size_t row = 0, logit = 0;
@@ -100,6 +101,16 @@ const StepInputs& StepBuffers::fill(std::span<const StepSlice> slices) {
     backend_.take_rows(step_.tokens, all, sources_);
   }
   return step_;
+}
+
+// As many as the longest sequence needs, because the tables of a step of 256 sequences with all columns of a
+// context of 131,072 tokens would be 8 MB. Powers of two, so that few recorded graphs differ in them.
+int StepBuffers::table_columns(std::span<const StepSlice> slices) const {
+  std::size_t columns = 64;
+  for (const StepSlice& slice : slices) {
+    for (const std::span<const int>& blocks : slice.blocks) columns = std::max(columns, blocks.size());
+  }
+  return std::min(static_cast<int>(std::bit_ceil(columns)), limits_.blocks_per_sequence);
 }
 
 void StepBuffers::fill_tokens(std::span<const StepSlice> slices) {
@@ -140,7 +151,7 @@ void StepBuffers::upload(StepTokens tokens) {
 void StepBuffers::fill_group(std::span<const StepSlice> slices, std::size_t group) {
   const std::span<int> slots = image_of(step_.groups[group].slots);
   std::span<int> table = image_of(step_.groups[group].block_table);
-  const auto cols = static_cast<std::size_t>(limits_.blocks_per_sequence);
+  const auto cols = static_cast<std::size_t>(extents_.blocks);
   std::size_t row = 0;
   for (const StepSlice& slice : slices) {
     const std::span<const int> blocks = slice.blocks[group];

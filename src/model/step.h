@@ -42,11 +42,13 @@ class StepBuffers {
  private:
   struct Extents {
     int tokens = 0, sequences = 0, logit_rows = 0;
+    int blocks = 0;        // columns of the block tables
     bool gathers = false;  // its tokens
     bool operator==(const Extents&) const = default;
   };
   void lay_out(const Extents& extents);
   std::span<int> image_of(const Matrix& matrix);
+  int table_columns(std::span<const StepSlice> slices) const;
   void fill_tokens(std::span<const StepSlice> slices);
   void upload(StepTokens tokens);
   void fill_group(std::span<const StepSlice> slices, std::size_t group);

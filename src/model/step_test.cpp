@@ -149,6 +149,33 @@ TEST(StepBuffers, SendWhatChanged) {
   expect_all({slice(1, 13)});  // the same inputs, but the device holds other tokens
 }
 
+TEST(StepBuffers, HaveTablesAsWideAsTheLongestSequenceNeeds) {
+  const auto backend = std::make_unique<CountingBackend>();
+  StepBuffers buffers(*backend, {.tokens = 4, .sequences = 2, .logit_rows = 2, .blocks_per_sequence = 1000},
+                      1, 8);
+  const std::vector<TokenId> token = {7};
+  const auto columns = [&](std::size_t one, std::size_t other) {
+    const std::vector<int> first(one, 1), second(other, 2);
+    const auto slice = [&](const std::vector<int>& blocks) {
+      return StepSlice{
+          .tokens = token, .start = 8 * static_cast<int>(blocks.size()) - 1, .logits = 1, .blocks = {blocks}};
+    };
+    const StepSlice slices[] = {slice(first), slice(second)};
+    const StepInputs& step = buffers.fill(slices);
+    std::vector<int> table(step.groups[0].block_table.bytes() / sizeof(int));
+    backend->download(std::as_writable_bytes(std::span(table)), step.groups[0].block_table);
+    const auto wide = static_cast<std::size_t>(step.groups[0].block_table.cols);
+    EXPECT_EQ(table[one - 1], 1);
+    EXPECT_EQ(table[wide], 2);
+    EXPECT_EQ(table[wide + other - 1], 2);
+    return step.groups[0].block_table.cols;
+  };
+  EXPECT_EQ(columns(1, 3), 64);
+  EXPECT_EQ(columns(65, 3), 128);
+  EXPECT_EQ(columns(3, 900), 1000);
+  EXPECT_EQ(columns(1, 64), 64);
+}
+
 // Recorded steps are replayed with other numbers at the same addresses.
 TEST(StepBuffers, UseAddressesThatDependOnTheExtentsAlone) {
   Scene scene;
