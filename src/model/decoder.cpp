@@ -108,8 +108,9 @@ Matrix Decoder::forward(const StepInputs& step, std::span<const KvLayer> cache) 
   const int tokens = step.tokens.rows;
   expects(tokens <= limits_.max_tokens && step.logit_rows.rows <= limits_.max_logit_rows, "the step fits");
   // Long steps rarely have the same length twice, and their kernels run longer than it takes to queue them.
+  // Steps with prompts rarely recur, and would drive the graphs of decodes out.
   constexpr int worth_replaying = 64;
-  if (tokens > worth_replaying) {
+  if (tokens > worth_replaying || step.decodes < step.context_len.rows) {
     queue(step, cache);
   } else {
     backend_.replay(replay_key(step, cache), [&] { queue(step, cache); });

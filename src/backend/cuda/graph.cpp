@@ -7,7 +7,8 @@
 namespace inferno::cuda {
 namespace {
 
-constexpr std::size_t max_graphs = 64;
+// Two for each number of answers up to 64, whose tokens are in order or gathered.
+constexpr std::size_t max_graphs = 128;
 
 class Inside {
  public:
