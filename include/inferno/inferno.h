@@ -109,7 +109,7 @@ typedef struct inferno_load_options {
   int32_t parallel;        /* requests computed at once; 0: 1 */
   int32_t deterministic;   /* not 0: an answer depends on its request alone, and the seed is 0 unless set */
   int32_t max_waiting;     /* requests; further ones are INFERNO_OVERLOADED. 0: 1024 */
-  int32_t max_step_tokens; /* tokens computed at once; 0: 512 */
+  int32_t max_step_tokens; /* tokens computed at once; 0: 512, on a GPU 2048 */
   uint64_t cache_bytes;    /* of the KV cache; 0: what `parallel` requests need, if memory allows */
   const char* chat_template_file; /* a Jinja template instead of the model's own */
   /* Where models and caches are. NULL: the user's home folder according to the user database, the folders
