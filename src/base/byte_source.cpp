@@ -104,7 +104,11 @@ std::shared_ptr<const ByteSource> open_file(const std::filesystem::path& path) {
     const int reason = errno;
     const bool missing = reason == ENOENT || reason == ENOTDIR;
     fail(missing ? ErrorKind::not_found : ErrorKind::io,
-         fmt::format("{}: cannot open: {}", path.string(), std::strerror(reason)));
+         fmt::format("{}: cannot open: {}", path.string(), std::strerror(reason)),
+         {.why = {},
+          .next = !missing             ? "check the permissions of the file and its folders"
+                  : path.is_relative() ? "check the path, which is relative to the current folder"
+                                       : "check the path"});
   }
   struct stat status = {};
   if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {

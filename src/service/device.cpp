@@ -11,7 +11,8 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& device) {
   fail(ErrorKind::invalid_request,
-       fmt::format("device {}: expected auto, cpu, cuda or cuda:N with N from 0", device));
+       fmt::format("device {}: expected auto, cpu, cuda or cuda:N with N from 0", device),
+       {.why = {}, .next = "inferno doctor shows the devices of this machine"});
 }
 
 // nullopt for a device that is not a GPU.

@@ -64,11 +64,21 @@ class FirstLook(unittest.TestCase):
                                (("generate", "hi", "--json-schema", "{}"), r"did you mean --schema\?"),
                                (("doctor", "--device", "foo"), r'--device: expected auto, cpu, cuda or cuda:N, found "foo"'),
                                (("bench", "--plot", "x.png"), r"--plot: expected the name of an \.svg file.*x\.png"),
+                               (("generate", "--think=maybe", "hi"), r'--think: expected true or false, found "maybe"\nnext:  inferno generate --help'),
+                               (("generate", "--quantize", "q9", "hi"), r'--quantize "q9": expected .*\nnext:  inferno generate --help'),
                                (("play", "builtin", "What", "is", "Inferno?"), r"unexpected arguments: is Inferno\?\nwhy:   PROMPT is one argument: quote")):
             done = subprocess.run([PROGRAM, *words], capture_output=True, env=environment(), timeout=60, stdin=subprocess.DEVNULL)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertRegex(done.stderr.decode(), message)
             self.assertLessEqual(len(done.stderr.splitlines()), 3)
+
+    def test_errors_about_files_and_devices_name_the_next_step(self):
+        for words, following in ((("generate", "-f", "nofile"), "check the path, which is relative to the current folder"),
+                                 (("serve", "builtin", "--api-key-file", "/nofile"), "check the path"),
+                                 (("generate", "--device", "tpu", "hi"), "inferno doctor shows the devices of this machine")):
+            done = subprocess.run([PROGRAM, *words], capture_output=True, env=environment(), timeout=60, stdin=subprocess.DEVNULL)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertTrue(done.stderr.decode().endswith(f"\nnext:  {following}\n"), done.stderr)
 
     def test_no_message_is_longer_than_three_lines(self):
         with tempfile.TemporaryDirectory() as name:

@@ -113,7 +113,9 @@ Finding no_gpu(const Sources& sources) {
                        {"detail", probe.detail},
                        {"driver_version", probe.driver_version},
                        {"cuda_version", probe.cuda_version}})};
-  if (sources.required == Device::cuda) finding.verdict = Verdict::fail;
+  if (sources.required != Device::cuda) return finding;
+  finding.verdict = Verdict::fail;
+  if (absent) finding.next = "use --device cpu, or run this on a machine with an NVIDIA GPU";
   return finding;
 }
 

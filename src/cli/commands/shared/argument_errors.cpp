@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/utf8.h"
+
 namespace inferno {
 namespace {
 
@@ -52,6 +54,18 @@ std::string listed(std::span<const std::string> words, std::string_view last) {
 
 std::string question(const std::string& name) {
   return name.empty() ? "" : fmt::format("did you mean {}?", name);
+}
+
+std::string with_dashes(std::string name) {
+  if (name.starts_with("--")) std::ranges::replace(name, '_', '-');
+  return name;
+}
+
+std::string switch_problem(std::string_view value) {
+  constexpr std::array<std::string_view, 10> known = {"true",  "on",  "yes", "enable",  "1",
+                                                      "false", "off", "no",  "disable", "0"};
+  if (std::ranges::find(known, lower_case(value)) != known.end()) return "";
+  return fmt::format("expected true or false, found {}", quote(value));
 }
 
 std::string expected_arguments(const std::vector<std::string>& positionals) {

@@ -21,6 +21,12 @@ std::string_view counterpart_of(std::string_view name);
 // "did you mean NAME?"; empty for no name.
 std::string question(const std::string& name);
 
+// "--max_model_len" as "--max-model-len".
+std::string with_dashes(std::string name);
+
+// What is wrong with the value of a flag, "maybe" of --think=maybe; empty if nothing.
+std::string switch_problem(std::string_view value);
+
 // What a command with these arguments takes, for one that was given more.
 std::string expected_arguments(const std::vector<std::string>& positionals);
 

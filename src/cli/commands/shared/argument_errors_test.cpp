@@ -19,6 +19,8 @@ void add_test_command(CommandLine app) {
   command.option("--device", device, "where");
   command.option("--threads", count, "with how many");
   command.option("-n,--count", count, "how often").range(1, 9);
+  static std::optional<bool> loud;
+  command.flag("--loud,!--quiet", loud, "in which volume");
   command.option("--style", tags, "how").one_of({"plain", "loud", "kind"});
   command.option(
       "--tone",
@@ -83,6 +85,9 @@ TEST(ArgumentErrors, AreInTheProgramsOwnWords) {
             "--count: expected once, given 2 times |  | test greet --help");
   EXPECT_EQ(error_of({"greet", "Ada", "--name", "Bob"}),
             "--name: expected once, given 2 times |  | test greet --help");
+  EXPECT_EQ(error_of({"greet", "--loud=maybe"}),
+            "--loud: expected true or false, found \"maybe\" |  | test greet --help");
+  EXPECT_EQ(error_of({"greet", "--quiet=off", "Ada"}), "");
   EXPECT_EQ(error_of({"greet", "--tone", "flat"}), "--tone: not flat |  | test greet --help");
   EXPECT_EQ(error_of({"greet", "--tone", "shrill"}), "--tone: not shrill |  | lower it");
 }

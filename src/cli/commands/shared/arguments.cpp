@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "cli/environment.h"
 #include "cli/loading.h"
+#include "model/export/weight_types.h"
 
 namespace inferno {
 namespace {
@@ -92,8 +93,13 @@ void add_device_options(Command command, DeviceOptions& options) {
               "CPU threads, or with a GPU the threads that read weights; 0: one per usable core")
       .range(0, 1024)
       .shows_default();
-  command.option("--quantize", options.quantize,
-                 "round float weights while loading to q8_0, q6_k, q4_k or q4_0, with the rules of convert");
+  command.option(
+      "--quantize",
+      [&options](const std::string& type) {
+        parse_quantize(type);  // throws
+        options.quantize = type;
+      },
+      "round float weights while loading to q8_0, q6_k, q4_k or q4_0, with the rules of convert");
   add_cache_options(command, options.cache);
 }
 

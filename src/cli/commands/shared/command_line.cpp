@@ -183,10 +183,13 @@ std::string needs_blank(const CLI::App& command, const std::string& argument) {
   return fmt::format("a value that begins with a letter needs a blank before it: {} {}", option, value);
 }
 
-// "--max_model_len" as "--max-model-len".
-std::string with_dashes(std::string name) {
-  if (name.starts_with("--")) std::ranges::replace(name, '_', '-');
-  return name;
+// CLI11 would take numbers, too, and calls words that it does not know no number.
+void check_flag_value(const CLI::App& command, const std::string& argument) {
+  const std::size_t end = std::min(argument.find('='), argument.size());
+  const CLI::Option* flag = command.get_option_no_throw(argument.substr(0, end));
+  if (end == argument.size() || flag == nullptr || flag->get_items_expected_max() > 0) return;
+  const std::string problem = switch_problem(argument.substr(end + 1));
+  if (!problem.empty()) refuse(argument.substr(0, end) + ": " + problem, "", help_of(command));
 }
 
 // What other programs write, as an option of this command. llama.cpp writes options of two or three letters
@@ -227,6 +230,7 @@ std::vector<std::string> with_own_options(const CLI::App& app, std::vector<std::
   for (std::size_t at = 1; at < arguments.size() && arguments[at] != "--"; ++at) {
     if (arguments[at].size() < 2 || arguments[at][0] != '-') continue;
     arguments[at] = own_option(app, command, arguments[at]);
+    check_flag_value(command, arguments[at]);
     // A value may look like an option.
     if (takes_value(command, arguments[at])) ++at;
   }
