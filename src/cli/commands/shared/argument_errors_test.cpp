@@ -29,7 +29,10 @@ void add_test_command(CommandLine app) {
              {.why = {}, .next = tone == "shrill" ? "lower it" : ""});
       },
       "in which voice");
-  command.run([] {});
+  command.run([] {
+    if (name == "nobody") fail(ErrorKind::invalid_request, "nobody is here");
+    if (name == "everybody") fail(ErrorKind::io, "too many are here");
+  });
 }
 
 void add_other_command(CommandLine app) {
@@ -85,6 +88,8 @@ TEST(ArgumentErrors, AreInTheProgramsOwnWords) {
             "--count: expected once, given 2 times |  | test greet --help");
   EXPECT_EQ(error_of({"greet", "Ada", "--name", "Bob"}),
             "--name: expected once, given 2 times |  | test greet --help");
+  EXPECT_EQ(error_of({"greet", "nobody"}), "nobody is here |  | test greet --help");
+  EXPECT_EQ(error_of({"greet", "everybody"}), "too many are here |  | ");
   EXPECT_EQ(error_of({"greet", "--loud=maybe"}),
             "--loud: expected true or false, found \"maybe\" |  | test greet --help");
   EXPECT_EQ(error_of({"greet", "--quiet=off", "Ada"}), "");

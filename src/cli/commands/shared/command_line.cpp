@@ -149,12 +149,16 @@ std::string parse(CLI::App& app, const std::vector<std::string>& typed, int colu
       return text.str();
     }
     const auto chosen = app.get_subcommands();
-    const std::string name = chosen.empty() ? "" : chosen.front()->get_name() + " ";
     std::string what = words_of(error);
     // CLI11 names no option that help does not list. Its value is missing at the end; "-rea" is "--rea" here.
     if (what.starts_with(':'))
       what.insert(0, find_flag_of_others(typed.back()) != nullptr ? typed.back() : typed.back().substr(1));
-    refuse(what, "", app.get_name() + " " + name + "--help");
+    refuse(what, "", help_of(chosen.empty() ? app : *chosen.front()));
+  } catch (const Error& error) {
+    // Where an error about what was asked for does not say what to do next, the command's help does.
+    const auto chosen = app.get_subcommands();
+    if (chosen.empty() || error.kind() != ErrorKind::invalid_request || !error.advice().next.empty()) throw;
+    refuse(error.what(), error.advice().why, help_of(*chosen.front()));
   }
 }
 
@@ -387,14 +391,12 @@ template Option Command::option(const std::string&, std::vector<std::string>&, c
 
 Option Command::option(const std::string& names, std::function<void(const std::string&)> take,
                        const std::string& help) const {
-  return Option(app_->add_option_function<std::string>(
-      names, with_advice(std::move(take), [app = app_] { return help_of(*app); }), help));
+  return Option(app_->add_option_function<std::string>(names, std::move(take), help));
 }
 
 Option Command::option(const std::string& names, std::function<void(const std::vector<std::string>&)> take,
                        const std::string& help) const {
-  return Option(app_->add_option_function<std::vector<std::string>>(
-      names, with_advice(std::move(take), [app = app_] { return help_of(*app); }), help));
+  return Option(app_->add_option_function<std::vector<std::string>>(names, std::move(take), help));
 }
 
 Option Command::flag(const std::string& names, bool& value, const std::string& help) const {
