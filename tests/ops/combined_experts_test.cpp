@@ -176,7 +176,8 @@ TEST_P(ManyExperts, AgreeAmongHundreds) {
 
 TEST_P(ManyExperts, AgreeWhereAnOddNumberIsChosen) {
   for (const WeightFormat format :
-       {WeightFormat::bf16, WeightFormat::f16, WeightFormat::mxfp4, WeightFormat::q8_0, WeightFormat::q4_k}) {
+       {WeightFormat::bf16, WeightFormat::f16, WeightFormat::mxfp4, WeightFormat::q8_0, WeightFormat::q4_k,
+        WeightFormat::q4_0, WeightFormat::int4_128, WeightFormat::fp8_128, WeightFormat::nvfp4_64}) {
     SCOPED_TRACE(name_of(format));
     Scene(device, {.spec = spec(8, 3, 256), .format = format, .min_share = 0.08}).expect_agreement();
     Scene(device, {.spec = spec(33, 5, 256), .format = format, .min_share = 0.08}).expect_agreement();
@@ -187,7 +188,8 @@ TEST_P(ManyExperts, AgreeWhereAnOddNumberIsChosen) {
 // A streaming kernel splits rows with this many columns: those of gate and up, then those of down.
 TEST_P(ManyExperts, AgreeWhereRowsAreLong) {
   for (const WeightFormat format :
-       {WeightFormat::bf16, WeightFormat::mxfp4, WeightFormat::q8_0, WeightFormat::q4_k}) {
+       {WeightFormat::bf16, WeightFormat::mxfp4, WeightFormat::q8_0, WeightFormat::q4_k,
+        WeightFormat::int4_128, WeightFormat::int8_64, WeightFormat::fp8_128, WeightFormat::nvfp4_64}) {
     SCOPED_TRACE(name_of(format));
     Scene(device, {.spec = spec(4, 2, 256), .format = format, .width = 8192, .before = 64})
         .expect_agreement();

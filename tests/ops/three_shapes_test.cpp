@@ -19,8 +19,7 @@ struct Shape {
 
 // One token, a few, and more than a tile; columns that are and are not a multiple of a stage.
 std::vector<Shape> three_shapes(WeightFormat format) {
-  const bool coarse = block_elements(format) == 256;
-  return {{1, 640, coarse ? 2816 : 2880}, {5, 136, 1024}, {72, 264, 512}};
+  return {{1, 640, 2880 % block_elements(format) == 0 ? 2880 : 2816}, {5, 136, 1024}, {72, 264, 512}};
 }
 
 class ThreeShapesOfFormat : public FormatTest {};

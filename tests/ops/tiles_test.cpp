@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "backend/cuda/device/tiles.cuh"
 #include "ops/backends.h"
@@ -35,6 +36,12 @@ class TileWriter {
         write(reinterpret_cast<const blocks::Mxfp4*>(row)[k / 32], k);
       } else if (format == WeightFormat::q4_k) {
         write(reinterpret_cast<const blocks::Q4_K*>(row)[k / 256], k);
+      } else if (block_elements(format) > 1) {
+        visit(format, [&]<Block B>(B) {
+          if constexpr (blocks::Scaled<B> || std::is_same_v<B, blocks::Q4_0>) {
+            write_scaled(reinterpret_cast<const B*>(row)[k / B::elements], k);
+          }
+        });
       } else {
         std::byte* to = tile_ + k / 64 * 1024 + tiles::run_16_bit(g_, k % 64 / 8) + k % 8 * 2;
         std::memcpy(to, row + std::ptrdiff_t{k} * 2, 2);
@@ -49,17 +56,11 @@ class TileWriter {
     std::memcpy(chunk + tiles::scale_q8_0(g_, k % 64 / 32), &block.scale, 2);
   }
 
-  // In each half word: the signs of codes 0, 2, 3, 1 from bit 15 down, then the magnitudes of codes 0 to 3.
   void write(const blocks::Mxfp4& block, int k) {
-    constexpr int sign_bits[4] = {15, 12, 14, 13};
     std::byte* chunk = tile_ + k / 64 * 272;
-    std::byte* to = chunk + tiles::run_mxfp4(g_, k % 64 / 8) + k % 2 * 2;
-    const int in_block = k % 32, pair = k % 8 / 2;
-    const int code = block.nibbles[in_block % 16] >> (in_block < 16 ? 0 : 4) & 15;
-    std::uint16_t half = 0;
-    std::memcpy(&half, to, 2);
-    half = static_cast<std::uint16_t>(half | code >> 3 << sign_bits[pair] | (code & 7) << (9 - 3 * pair));
-    std::memcpy(to, &half, 2);
+    const int in_block = k % 32;
+    write_e2m1(chunk + tiles::run_mxfp4(g_, k % 64 / 8), k,
+               block.nibbles[in_block % 16] >> (in_block < 16 ? 0 : 4) & 15);
     chunk[tiles::exponent_mxfp4(g_, k % 64 / 32)] = static_cast<std::byte>(block.exponent);
   }
 
@@ -70,6 +71,45 @@ class TileWriter {
     const int code = block.nibbles[in_block / 64 * 32 + in_block % 32] >> shift & 15;
     std::byte& to = chunk[tiles::run_q4_k(g_, in_block / 8) + k % 8];
     to |= static_cast<std::byte>(code << shift);
+  }
+
+  // In each half word: the signs of codes 0, 2, 3, 1 from bit 15 down, then the magnitudes of codes 0 to 3.
+  static void write_e2m1(std::byte* word, int k, int code) {
+    constexpr int sign_bits[4] = {15, 12, 14, 13};
+    const int pair = k % 8 / 2;
+    add_bits(word + k % 2 * 2, code >> 3 << sign_bits[pair] | (code & 7) << (9 - 3 * pair));
+  }
+  static void add_bits(std::byte* to, int bits) {
+    std::uint16_t half = 0;
+    std::memcpy(&half, to, 2);
+    half = static_cast<std::uint16_t>(half | bits);
+    std::memcpy(to, &half, 2);
+  }
+
+  // Bytes: in order, or E4M3 with codes 0 to 3 of a word in bytes 1, 3, 0 and 2. Four-bit codes: E2M1 as
+  // above, or even columns in the low half of a word and odd ones in the high half.
+  template <class B>
+  void write_scaled(const B& block, int k) {
+    constexpr tiles::ScaledChunk shape = tiles::scaled_chunk_of<B>();
+    std::byte* chunk = tile_ + k / 128 * shape.bytes();
+    std::byte* run = chunk + shape.run(g_, k % 128 / 8);
+    const int in_block = k % B::elements, number = k % 128 / B::elements;
+    std::byte* extra = chunk + shape.extra(g_, number);
+    if constexpr (requires { block.codes; }) {
+      constexpr bool is_integer = requires { block.zero; };
+      constexpr int places[4] = {1, 3, 0, 2};
+      run[is_integer ? k % 8 : k % 8 / 4 * 4 + places[k % 4]] = static_cast<std::byte>(block.codes[in_block]);
+    } else {
+      const int code = blocks::nibble_in_groups(block.nibbles, in_block);
+      if constexpr (requires { block.factor; }) {
+        write_e2m1(run, k, code);
+      } else {
+        add_bits(run + k % 2 * 2, code << (k % 8 / 2 * 4));
+      }
+    }
+    if constexpr (requires { block.factor; }) std::memcpy(extra, block.scales, sizeof(block.scales));
+    if constexpr (requires { block.zero; }) *extra = static_cast<std::byte>(block.zero);
+    std::memcpy(chunk + shape.scale(g_, number), &block, static_cast<std::size_t>(shape.scale_bytes));
   }
 
   std::byte* tile_;
@@ -103,8 +143,9 @@ class Tiles : public FormatTest {
  protected:
   // Numbers of columns in blocks; plain formats also get tails that are not multiples of eight.
   std::vector<int> ragged_columns() const {
-    if (block_elements(format) == 256) return {256, 768, 2816};
-    if (block_elements(format) == 32) return {32, 96, 160, 2880};
+    const int block = block_elements(format);
+    if (block == 256) return {256, 768, 2816};
+    if (block > 1) return {block, 3 * block, 5 * block, 2880 / block * block};
     return {1, 17, 64, 80, 96, 1030, 2880};
   }
   void expect_tiles(const Weight& weight, const std::vector<std::byte>& expected) {
@@ -166,8 +207,8 @@ TEST_P(Tiles, AreMultipliedWhateverIsMissingInTheLast) {
 }
 
 TEST_P(Tiles, AreMultipliedInATableOfManyRows) {
-  const std::vector<int> columns = block_elements(format) == 256 ? std::vector{256} : std::vector{96, 128};
-  for (const int cols : columns) {  // 96: the last chunk is half empty
+  for (const int cols : {96, 128, 256}) {  // 96: the last chunk is half empty
+    if (cols % block_elements(format) != 0) continue;
     const TestWeight& weight = device.weight({.format = format, .rows = 50257, .cols = cols}, 13);
     for (const int tokens : {1, 3, 20}) expect_product(weight.packed, weight.values[0], tokens);
   }
@@ -175,7 +216,7 @@ TEST_P(Tiles, AreMultipliedInATableOfManyRows) {
 
 TEST_P(Tiles, AreCutBetweenGateAndUpOnlyWhereATileBegins) {
   const ActivationSpec relu = {.kind = Activation::relu, .gated = true};
-  const int cols = block_elements(format) == 256 ? 512 : 480;
+  const int cols = 480 % block_elements(format) == 0 ? 480 : 512;
   for (const int hidden : {12, 16, 100, 131}) {
     const TestWeight& both = device.weight({.format = format, .rows = 2 * hidden, .cols = cols}, 14);
     const TestWeight& gate = device.weight({.format = format, .rows = hidden, .cols = cols}, 15);
@@ -199,9 +240,17 @@ TEST_P(Tiles, AreCutBetweenGateAndUpOnlyWhereATileBegins) {
   }
 }
 
+std::vector<std::string> tiled_formats() {
+  std::vector<std::string> names;
+  for (const WeightFormat format : all_formats) {
+    if (cuda::traits_of(format).layout == cuda::Layout::tiled) names.emplace_back(name_of(format));
+  }
+  return names;
+}
+
 INSTANTIATE_TEST_SUITE_P(Ops, Tiles,
                          testing::Combine(testing::Values(backend_names().front()),
-                                          testing::Values("bf16", "f16", "q8_0", "mxfp4", "q4_k")),
+                                          testing::ValuesIn(tiled_formats())),
                          backend_and_format_test_name);
 
 class NotInTiles : public BackendTest {};

@@ -247,13 +247,7 @@ class CudaBackend final : public Backend {
   Marks marks_;
 };
 
-std::optional<std::string> CudaBackend::refuses(const BlockSpec& block, WeightFormat format) const {
-  if (!traits_of(format).is_supported) {
-    return fmt::format(
-        "{} weights have no CUDA kernels yet, and decoding them to floats would need several "
-        "times the memory; use --device cpu, or a GGUF, bf16 or MXFP4 checkpoint of this model",
-        name_of(format));
-  }
+std::optional<std::string> CudaBackend::refuses(const BlockSpec& block, WeightFormat /*format*/) const {
   const AttentionSpec& attention = block.attention;
   if (attention.head_dim <= 0 || attention.kv_heads <= 0 || attention.heads % attention.kv_heads != 0) {
     return fmt::format("{} query heads cannot share {} key heads of {} elements", attention.heads,

@@ -134,9 +134,14 @@ struct Table4 {
   PackedFloat scale;
   std::uint8_t nibbles[count / 2];
 
-  constexpr float operator[](int i) const {
-    return table[static_cast<std::size_t>(nibble_in_groups(nibbles, i))] * scale.value();
+  static constexpr float value_of(int code) {
+    // Device code cannot index a constexpr array of the namespace.
+    constexpr float values[16] = {table[0],  table[1],  table[2],  table[3], table[4],  table[5],
+                                  table[6],  table[7],  table[8],  table[9], table[10], table[11],
+                                  table[12], table[13], table[14], table[15]};
+    return values[code];
   }
+  constexpr float operator[](int i) const { return value_of(nibble_in_groups(nibbles, i)) * scale.value(); }
 };
 template <int count>
 using Nf4 = Table4<count, nf4_table>;

@@ -57,7 +57,7 @@ std::string ranges(const std::function<std::string(int tokens)>& choice) {
 std::string for_each_format(int cols, const std::function<std::string(WeightFormat)>& choices) {
   std::vector<std::pair<std::string, std::vector<std::string_view>>> lines;
   for (const WeightFormat format : all_formats) {
-    if (cols % block_elements(format) != 0 || !traits_of(format).is_supported) continue;
+    if (cols % block_elements(format) != 0) continue;
     const std::string choice = choices(format);
     auto line = std::ranges::find(lines, choice, [](const auto& l) { return l.first; });
     if (line == lines.end()) line = lines.insert(lines.end(), {choice, {}});
@@ -310,7 +310,6 @@ TEST(Dispatch, GivesWideWeightsToGemmEarlier) {
 
 TEST(Dispatch, FloatActivationsUseTheGenericKernels) {
   for (const WeightFormat format : all_formats) {
-    if (!traits_of(format).is_supported) continue;
     const WeightView weight = view_of_shape({format, 1, 256, 256});
     for (const int tokens : {1, 16, 4096}) {
       EXPECT_EQ(choose_linear(
@@ -324,7 +323,9 @@ TEST(Dispatch, FloatActivationsUseTheGenericKernels) {
 // A ladder of the formats that must not fall back to the generic kernel for one token.
 TEST(Dispatch, HasAFastKernelForCommonFormats) {
   for (const WeightFormat format :
-       {WeightFormat::bf16, WeightFormat::f16, WeightFormat::q8_0, WeightFormat::q4_k, WeightFormat::mxfp4}) {
+       {WeightFormat::bf16, WeightFormat::f16, WeightFormat::q8_0, WeightFormat::q4_k, WeightFormat::mxfp4,
+        WeightFormat::q4_0, WeightFormat::int4_128, WeightFormat::int8_64, WeightFormat::fp8_128,
+        WeightFormat::nvfp4_64}) {
     const WeightView weight = view_of_shape({format, 1, 4096, 4096});
     const LinearProblem problem = {.device = devices[2].traits, .parts = {&weight, 1}, .tokens = 1};
     EXPECT_EQ(choose_linear(problem).name, "stream") << name_of(format);

@@ -27,7 +27,6 @@ struct Chunk {
 struct FormatTraits {
   WeightFormat format = WeightFormat::f32;
   Layout layout = Layout::stored;  // what the fast kernels read
-  bool is_supported = true;        // false: no kernel reads it, and the backend refuses it at load
   tiles::Chunk chunk = {};         // of Layout::tiled
   bool has_gemv = false;
   // Chunks of a ring stage that one warp of the stream kernel multiplies; 0: there is no such kernel.
@@ -77,7 +76,12 @@ inline constexpr std::array format_traits = {
                  .has_gemv = true,
                  .stream_chunks = 2,
                  .grouped_padding = 64},
-    FormatTraits{.format = WeightFormat::q4_0},
+    FormatTraits{.format = WeightFormat::q4_0,
+                 .layout = Layout::tiled,
+                 .chunk = {128, 576},
+                 .has_gemv = true,
+                 .stream_chunks = 2,
+                 .grouped_padding = 64},
     FormatTraits{.format = WeightFormat::q4_1},
     FormatTraits{.format = WeightFormat::q5_0},
     FormatTraits{.format = WeightFormat::q5_1},
@@ -106,20 +110,53 @@ inline constexpr std::array format_traits = {
                  .has_grouped_f16 = true,
                  .has_coded_gemm = true,
                  .is_slow_to_decode = true},
-    FormatTraits{.format = WeightFormat::int4_32, .is_supported = false},
-    FormatTraits{.format = WeightFormat::int4_64, .is_supported = false},
-    FormatTraits{.format = WeightFormat::int4_128, .is_supported = false},
-    FormatTraits{.format = WeightFormat::int8_16, .is_supported = false},
-    FormatTraits{.format = WeightFormat::int8_32, .is_supported = false},
-    FormatTraits{.format = WeightFormat::int8_64, .is_supported = false},
-    FormatTraits{.format = WeightFormat::fp8_32, .is_supported = false},
-    FormatTraits{.format = WeightFormat::fp8_128, .is_supported = false},
-    FormatTraits{.format = WeightFormat::nvfp4_32, .is_supported = false},
-    FormatTraits{.format = WeightFormat::nvfp4_64, .is_supported = false},
-    FormatTraits{.format = WeightFormat::nf4_32, .is_supported = false},
-    FormatTraits{.format = WeightFormat::nf4_64, .is_supported = false},
-    FormatTraits{.format = WeightFormat::fp4_32, .is_supported = false},
-    FormatTraits{.format = WeightFormat::fp4_64, .is_supported = false},
+    // Of rows that are no multiple of 64 columns, as in no published model, some blocks have no fast kernels.
+    FormatTraits{.format = WeightFormat::int4_32,
+                 .layout = Layout::tiled,
+                 .chunk = {128, 672},
+                 .has_gemv = true,
+                 .grouped_padding = 64},
+    FormatTraits{.format = WeightFormat::int4_64,
+                 .layout = Layout::tiled,
+                 .chunk = {128, 592},
+                 .has_gemv = true,
+                 .grouped_padding = 64},
+    FormatTraits{.format = WeightFormat::int4_128,
+                 .layout = Layout::tiled,
+                 .chunk = {128, 560},
+                 .has_gemv = true,
+                 .stream_chunks = 2,
+                 .grouped_padding = 64},
+    FormatTraits{.format = WeightFormat::int8_16},
+    FormatTraits{
+        .format = WeightFormat::int8_32, .layout = Layout::tiled, .chunk = {128, 1184}, .has_gemv = true},
+    FormatTraits{.format = WeightFormat::int8_64,
+                 .layout = Layout::tiled,
+                 .chunk = {128, 1104},
+                 .has_gemv = true,
+                 .stream_chunks = 1,
+                 .grouped_padding = 64},
+    FormatTraits{
+        .format = WeightFormat::fp8_32, .layout = Layout::tiled, .chunk = {128, 1152}, .has_gemv = true},
+    FormatTraits{.format = WeightFormat::fp8_128,
+                 .layout = Layout::tiled,
+                 .chunk = {128, 1056},
+                 .has_gemv = true,
+                 .stream_chunks = 1,
+                 .grouped_padding = 64},
+    FormatTraits{.format = WeightFormat::nvfp4_32},
+    FormatTraits{.format = WeightFormat::nvfp4_64,
+                 .layout = Layout::tiled,
+                 .chunk = {128, 640},
+                 .has_gemv = true,
+                 .stream_chunks = 2,
+                 .grouped_padding = 64},
+    FormatTraits{.format = WeightFormat::nf4_32},
+    FormatTraits{
+        .format = WeightFormat::nf4_64, .layout = Layout::tiled, .chunk = {128, 576}, .has_gemv = true},
+    FormatTraits{.format = WeightFormat::fp4_32},
+    FormatTraits{
+        .format = WeightFormat::fp4_64, .layout = Layout::tiled, .chunk = {128, 576}, .has_gemv = true},
 };
 
 // Whether a table has one entry for each format, in the order of WeightFormat.

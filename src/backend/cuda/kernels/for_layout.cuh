@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backend/cuda/device/layouts.cuh"
+#include "backend/cuda/device/scaled.cuh"
 #include "backend/cuda/weight_view.h"
 
 namespace inferno::cuda {
@@ -15,8 +16,10 @@ struct ChunkReaders {
     (void)((Chunks::format == format && (visitor(Chunks{}), true)) || ...);
   }
 };
-using TiledChunks = ChunkReaders<Chunk16Bit<WeightFormat::bf16>, Chunk16Bit<WeightFormat::f16>, ChunkQ8_0,
-                                 ChunkQ4_K, ChunkMxfp4>;
+using TiledChunks =
+    ChunkReaders<Chunk16Bit<WeightFormat::bf16>, Chunk16Bit<WeightFormat::f16>, ChunkQ8_0, ChunkQ4_K,
+                 ChunkMxfp4, TileQ4_0, TileInt4_32, TileInt4_64, TileInt4_128, TileInt8_32, TileInt8_64,
+                 TileFp8_32, TileFp8_128, TileNvfp4_64, TileNf4_64, TileFp4_64>;
 
 constexpr bool has_all_chunk_readers() {
   for (const FormatTraits& traits : format_traits) {
@@ -33,10 +36,7 @@ void for_layout(const WeightView& weight, Visitor&& visitor) {
                               [&]<class C>(C) { visitor(Tiled<C>{weight.data, weight.tile_bytes}); });
   }
   if (weight.layout == Layout::split) return visitor(SplitQ6_K{weight.cols, weight.data, weight.row_bytes});
-  visit(weight.format, [&]<Block B>(B) {
-    // CudaBackend::refuses() keeps scaled blocks away from the device.
-    if constexpr (!blocks::Scaled<B>) visitor(Stored<B>{weight.data, weight.row_bytes});
-  });
+  visit(weight.format, [&]<Block B>(B) { visitor(Stored<B>{weight.data, weight.row_bytes}); });
 }
 
 }  // namespace inferno::cuda

@@ -22,9 +22,17 @@ using StreamLauncher = void(const Queue&, const StreamCall&, StreamMode, int blo
 using GroupedLauncher = void(const Queue&, const GroupedCall&, GroupedMode);
 
 PackLauncher pack_16_bit, pack_q8_0, pack_q4_k, pack_q6_k, pack_mxfp4;
+PackLauncher pack_q4_0, pack_int4_32, pack_int4_64, pack_int4_128, pack_int8_32, pack_int8_64, pack_fp8_32,
+    pack_fp8_128, pack_nvfp4_64, pack_nf4_64, pack_fp4_64;
 GemvLauncher gemv_f16, gemv_bf16, gemv_q8_0, gemv_q4_k, gemv_q5_k, gemv_q6_k, gemv_mxfp4;
+GemvLauncher gemv_q4_0, gemv_int4_32, gemv_int4_64, gemv_int4_128, gemv_int8_32, gemv_int8_64, gemv_fp8_32,
+    gemv_fp8_128, gemv_nvfp4_64, gemv_nf4_64, gemv_fp4_64;
 StreamLauncher stream_f16, stream_bf16, stream_q8_0, stream_q4_k, stream_mxfp4;
+StreamLauncher stream_q4_0, stream_int4_128, stream_int8_64, stream_fp8_128, stream_nvfp4_64;
 GroupedLauncher grouped_f16, grouped_bf16, grouped_q8_0, grouped_q4_k, grouped_mxfp4, grouped_mxfp4_f16;
+
+GroupedLauncher grouped_q4_0, grouped_int4_32, grouped_int4_64, grouped_int4_128, grouped_int8_64,
+    grouped_fp8_128, grouped_nvfp4_64;
 
 struct FormatKernels {
   WeightFormat format;
@@ -48,7 +56,7 @@ inline constexpr std::array format_kernels = {
     FormatKernels{WeightFormat::i8, nullptr, nullptr, nullptr, nullptr, nullptr},
     FormatKernels{WeightFormat::u8, nullptr, nullptr, nullptr, nullptr, nullptr},
     FormatKernels{WeightFormat::q8_0, pack_q8_0, gemv_q8_0, stream_q8_0, grouped_q8_0, nullptr},
-    FormatKernels{WeightFormat::q4_0, nullptr, nullptr, nullptr, nullptr, nullptr},
+    FormatKernels{WeightFormat::q4_0, pack_q4_0, gemv_q4_0, stream_q4_0, grouped_q4_0, nullptr},
     FormatKernels{WeightFormat::q4_1, nullptr, nullptr, nullptr, nullptr, nullptr},
     FormatKernels{WeightFormat::q5_0, nullptr, nullptr, nullptr, nullptr, nullptr},
     FormatKernels{WeightFormat::q5_1, nullptr, nullptr, nullptr, nullptr, nullptr},
@@ -63,20 +71,24 @@ inline constexpr std::array format_kernels = {
     FormatKernels{WeightFormat::tq2_0, nullptr, nullptr, nullptr, nullptr, nullptr},
     FormatKernels{WeightFormat::mxfp4, pack_mxfp4, gemv_mxfp4, stream_mxfp4, grouped_mxfp4,
                   grouped_mxfp4_f16},
-    FormatKernels{WeightFormat::int4_32, nullptr, nullptr, nullptr, nullptr, nullptr},
-    FormatKernels{WeightFormat::int4_64, nullptr, nullptr, nullptr, nullptr, nullptr},
-    FormatKernels{WeightFormat::int4_128, nullptr, nullptr, nullptr, nullptr, nullptr},
+    FormatKernels{WeightFormat::int4_32, pack_int4_32, gemv_int4_32, nullptr, grouped_int4_32, nullptr},
+    FormatKernels{WeightFormat::int4_64, pack_int4_64, gemv_int4_64, nullptr, grouped_int4_64, nullptr},
+    FormatKernels{WeightFormat::int4_128, pack_int4_128, gemv_int4_128, stream_int4_128, grouped_int4_128,
+                  nullptr},
     FormatKernels{WeightFormat::int8_16, nullptr, nullptr, nullptr, nullptr, nullptr},
-    FormatKernels{WeightFormat::int8_32, nullptr, nullptr, nullptr, nullptr, nullptr},
-    FormatKernels{WeightFormat::int8_64, nullptr, nullptr, nullptr, nullptr, nullptr},
-    FormatKernels{WeightFormat::fp8_32, nullptr, nullptr, nullptr, nullptr, nullptr},
-    FormatKernels{WeightFormat::fp8_128, nullptr, nullptr, nullptr, nullptr, nullptr},
+    FormatKernels{WeightFormat::int8_32, pack_int8_32, gemv_int8_32, nullptr, nullptr, nullptr},
+    FormatKernels{WeightFormat::int8_64, pack_int8_64, gemv_int8_64, stream_int8_64, grouped_int8_64,
+                  nullptr},
+    FormatKernels{WeightFormat::fp8_32, pack_fp8_32, gemv_fp8_32, nullptr, nullptr, nullptr},
+    FormatKernels{WeightFormat::fp8_128, pack_fp8_128, gemv_fp8_128, stream_fp8_128, grouped_fp8_128,
+                  nullptr},
     FormatKernels{WeightFormat::nvfp4_32, nullptr, nullptr, nullptr, nullptr, nullptr},
-    FormatKernels{WeightFormat::nvfp4_64, nullptr, nullptr, nullptr, nullptr, nullptr},
+    FormatKernels{WeightFormat::nvfp4_64, pack_nvfp4_64, gemv_nvfp4_64, stream_nvfp4_64, grouped_nvfp4_64,
+                  nullptr},
     FormatKernels{WeightFormat::nf4_32, nullptr, nullptr, nullptr, nullptr, nullptr},
-    FormatKernels{WeightFormat::nf4_64, nullptr, nullptr, nullptr, nullptr, nullptr},
+    FormatKernels{WeightFormat::nf4_64, pack_nf4_64, gemv_nf4_64, nullptr, nullptr, nullptr},
     FormatKernels{WeightFormat::fp4_32, nullptr, nullptr, nullptr, nullptr, nullptr},
-    FormatKernels{WeightFormat::fp4_64, nullptr, nullptr, nullptr, nullptr, nullptr},
+    FormatKernels{WeightFormat::fp4_64, pack_fp4_64, gemv_fp4_64, nullptr, nullptr, nullptr},
 };
 
 constexpr bool has_promised_kernels(const FormatTraits& promised, const FormatKernels& kernels) {

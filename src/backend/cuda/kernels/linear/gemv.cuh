@@ -9,7 +9,8 @@
 //
 // A Codec defines what a lane reads in one step: `runs` runs, together `step` columns over the four lanes of
 // a row, and how many steps it may load `ahead` before registers run out. It reads from the start of its row
-// or, if it `has_tiles`, from the start of the tile (tiles.cuh).
+// or, if it `has_tiles`, from the start of the tile (tiles.cuh). A codec with `block_runs` decodes codes; the
+// sums of so many runs are multiplied by a scale.
 #pragma once
 
 #include "backend/cuda/device/activation.cuh"
@@ -46,6 +47,7 @@ struct GemvCall {
   const float* shares = nullptr;
   int active = 1;
   ActivationSpec activation;
+  const std::int32_t* column_order = nullptr;  // WeightView::column_order
 };
 
 constexpr int gemv_warps = 8;
@@ -60,14 +62,30 @@ __device__ inline uint4 load_once(const void* from) {
   return out;
 }
 
-// Stages `count` rows of activations from `first` on in shared memory, as bf16.
-__device__ inline void stage(std::byte* to, const GemvCall& call, std::int64_t first, int count) {
+// Eight elements of a row, in the order of the weight's columns.
+__device__ inline uint4 gather_run(const GemvCall& call, std::int64_t row, const std::int32_t* columns) {
+  const Elements in = {const_cast<std::byte*>(call.in), call.in_is_wide};
+  float values[8];
+#pragma unroll
+  for (int i = 0; i < 8; ++i) values[i] = in.get(row * call.cols + __ldg(columns + i));
+  return make_uint4(pack_bf16x2(values[0], values[1]), pack_bf16x2(values[2], values[3]),
+                    pack_bf16x2(values[4], values[5]), pack_bf16x2(values[6], values[7]));
+}
+
+// Stages `count` rows of activations from `first` on in shared memory, as bf16. expert_of(row): whose columns
+// the row is multiplied with.
+template <class ExpertOf>
+__device__ void stage(std::byte* to, const GemvCall& call, std::int64_t first, int count,
+                      const ExpertOf& expert_of) {
   const int chunks = call.cols / 8;
   for (int i = static_cast<int>(threadIdx.x); i < count * chunks; i += 32 * gemv_warps) {
     const int row = i / chunks, chunk = i % chunks;
     const std::int64_t at = (first + row) * call.cols + 8 * chunk;
     uint4 words;
-    if (call.in_is_wide) {
+    if (call.column_order != nullptr) {
+      const std::int32_t* columns = call.column_order + expert_of(row) * call.cols + 8 * chunk;
+      words = gather_run(call, first + row, columns);
+    } else if (call.in_is_wide) {
       const auto* from = reinterpret_cast<const float4*>(call.in + at * 4);
       const float4 a = from[0], b = from[1];
       words = make_uint4(pack_bf16x2(a.x, a.y), pack_bf16x2(a.z, a.w), pack_bf16x2(b.x, b.y),
@@ -153,9 +171,30 @@ struct GemvLane {
 
   __device__ void add_step(const typename Codec::Fragment (&fragments)[Tiles], const Step& at, bool wanted,
                            float (&to)[Tiles][4]) const {
+    if constexpr (requires { Codec::block_runs; }) {
+#pragma unroll
+      for (int block = 0; block < Codec::blocks; ++block) {
+        float fresh[Tiles][4] = {};
+        add_runs<Codec::block_runs>(fragments, block * Codec::block_runs, at, wanted, fresh);
+#pragma unroll
+        for (int tile = 0; tile < Tiles; ++tile) {
+          const float2 scales = Codec::scales(fragments[tile], block);
+          to[tile][0] += scales.x * fresh[tile][0];
+          to[tile][1] += scales.y * fresh[tile][1];
+        }
+      }
+    } else {
+      add_runs<Codec::runs>(fragments, 0, at, wanted, to);
+    }
+  }
+
+  template <int Count>
+  __device__ void add_runs(const typename Codec::Fragment (&fragments)[Tiles], int first, const Step& at,
+                           bool wanted, float (&to)[Tiles][4]) const {
     const std::byte* token = in + (at.choice + group) * gemv_staged_bytes(call.cols);
 #pragma unroll
-    for (int run = 0; run < Codec::runs; ++run) {
+    for (int i = 0; i < Count; ++i) {
+      const int run = first + i;
       const int k = at.base + Codec::element(part, run);
       uint4 a = make_uint4(0, 0, 0, 0);
       if (wanted && group < tokens && k < call.cols) a = *reinterpret_cast<const uint4*>(token + 2 * k);
@@ -299,7 +338,8 @@ __global__ void __launch_bounds__(32 * gemv_warps, 2) gemv_kernel(const __grid_c
     set_start<Codec, mode>(work.from, call, target, work.group);
     work.fetch(fragments, work.warp);
   }
-  stage(staged, call, in_row, mode == GemvMode::combined ? call.active : work.tokens);
+  stage(staged, call, in_row, mode == GemvMode::combined ? call.active : work.tokens,
+        [&](int row) -> std::int64_t { return mode == GemvMode::combined ? experts[row] : target.expert; });
   work.run(fragments);
   if (work.group < work.tokens) {
 #pragma unroll

@@ -8,7 +8,8 @@
 // (split-K) and their sums are added in order, so that a token's result does not depend on the other tokens.
 //
 // A Codec defines what a lane reads of a chunk (Fragment), the order of its `runs` of eight neighboring
-// columns, and the mma instruction.
+// columns, and the mma instruction. A codec with `block_runs` decodes codes; the sums of so many runs are
+// multiplied by a scale.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -144,8 +145,29 @@ struct GroupedConsumer {
 
   template <int NTiles>
   __device__ void add_chunk(Chains<NTiles>& sums, const Fragments& fragments, const std::byte* in) const {
+    if constexpr (requires { Codec::block_runs; }) {
 #pragma unroll
-    for (int run = 0; run < Codec::runs; ++run) {
+      for (int block = 0; block < Codec::blocks; ++block) {
+        Chains<NTiles> fresh = {};
+        add_runs<NTiles, Codec::block_runs>(fresh, fragments, block * Codec::block_runs, in);
+        const float first = fragments.first.scales[block], second = fragments.second.scales[block];
+#pragma unroll
+        for (int n = 0; n < NTiles; ++n) {
+#pragma unroll
+          for (int i = 0; i < 4; ++i) sums[0][n][i] += (i < 2 ? first : second) * fresh[0][n][i];
+        }
+      }
+    } else {
+      add_runs<NTiles, Codec::runs>(sums, fragments, 0, in);
+    }
+  }
+
+  template <int NTiles, int Count>
+  __device__ void add_runs(Chains<NTiles>& sums, const Fragments& fragments, int first_run,
+                           const std::byte* in) const {
+#pragma unroll
+    for (int i = 0; i < Count; ++i) {
+      const int run = first_run + i;
       std::uint32_t a[4], b[4];
       Codec::decode(a, fragments.first, run);
       Codec::decode(b, fragments.second, run);

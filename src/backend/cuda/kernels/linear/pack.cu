@@ -1,6 +1,6 @@
 // From the file's blocks to the layouts that kernels read, in the decoder's row order. Bound by memory, and
 // much faster than the PCIe transfer of the blocks.
-#include "backend/cuda/device/layouts.cuh"
+#include "backend/cuda/device/scaled.cuh"
 #include "backend/cuda/kernels/launch.cuh"
 #include "backend/cuda/kernels/linear/format_kernels.h"
 #include "backend/cuda/kernels/linear/weights.h"
@@ -114,6 +114,64 @@ struct PackQ4_K {
   }
 };
 
+// A run of each 32 columns, and the scale and the rest of block t.
+template <class Tile>
+struct PackScaled {
+  static constexpr WeightFormat format = Tile::format;
+  using B = typename Tile::Stored;
+
+  __device__ static std::uint32_t code_at(const B& block, int i) {
+    if constexpr (Tile::shape().has_bytes) {
+      return block.codes[i];
+    } else {
+      return static_cast<std::uint32_t>(blocks::nibble_in_groups(block.nibbles, i));
+    }
+  }
+  // The bits of code i of a run, in word i / 4 if codes are bytes.
+  __device__ static std::uint32_t placed(std::uint32_t code, int i) {
+    if constexpr (Tile::codes == Codes::nvfp4) return pack_mxfp4_code(code, i);
+    if constexpr (Tile::codes == Codes::int8) return code << (8 * (i % 4));
+    if constexpr (Tile::codes == Codes::fp8) return code << fp8_shift(i % 4);
+    return code << nibble_shift(i);
+  }
+  __device__ static void pack(const Packing& packing, const Lane& lane, const std::byte* row) {
+    const int first = 128 * lane.number;
+    const B* from = reinterpret_cast<const B*>(row) + first / B::elements;
+    for (int run = 0; run < Tile::runs; ++run) {
+      const int k = Tile::element(lane.t, run);
+      if (first + k >= packing.cols) return;
+      const B& block = from[k / B::elements];
+      std::uint32_t words[2] = {};
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        words[Tile::shape().has_bytes ? i / 4 : 0] |= placed(code_at(block, k % B::elements + i), i);
+      }
+      std::byte* to = lane.chunk + Tile::shape().run(lane.g, k / 8);
+      if constexpr (Tile::shape().has_bytes) {
+        *reinterpret_cast<uint2*>(to) = make_uint2(words[0], words[1]);
+      } else {
+        *reinterpret_cast<std::uint32_t*>(to) = words[0];
+      }
+      if (run == 0) pack_rest(packing, lane, from);
+    }
+  }
+  __device__ static void pack_rest(const Packing& packing, const Lane& lane, const B* from) {
+    if (lane.t >= Tile::blocks || 128 * lane.number + lane.t * B::elements >= packing.cols) return;
+    const B& block = from[lane.t];
+    std::byte* scale = lane.chunk + Tile::shape().scale(lane.g, lane.t);
+    std::byte* extra = lane.chunk + Tile::shape().extra(lane.g, lane.t);
+    if constexpr (Tile::shape().scale_bytes == 2) {
+      *reinterpret_cast<std::uint16_t*>(scale) = block.scale;
+    } else if constexpr (Tile::codes == Codes::nvfp4) {
+      *reinterpret_cast<float*>(scale) = block.factor.value();
+      for (int i = 0; i < Tile::shape().extra_bytes; ++i) extra[i] = static_cast<std::byte>(block.scales[i]);
+    } else {
+      *reinterpret_cast<float*>(scale) = block.scale.value();
+      if constexpr (Tile::shape().extra_bytes > 0) *extra = static_cast<std::byte>(block.zero);
+    }
+  }
+};
+
 // A warp takes eight rows of the file and one chunk at a time, four lanes per row.
 template <class Format>
 __global__ void __launch_bounds__(32 * warps) tile_kernel(const Packing packing) {
@@ -200,6 +258,40 @@ void pack_q6_k(const Queue& queue, const Packing& packing) {
 }
 void pack_mxfp4(const Queue& queue, const Packing& packing) {
   pack_tiles<PackMxfp4>(queue, packing);
+}
+
+void pack_q4_0(const Queue& queue, const Packing& packing) {
+  pack_tiles<PackScaled<TileQ4_0>>(queue, packing);
+}
+void pack_int4_32(const Queue& queue, const Packing& packing) {
+  pack_tiles<PackScaled<TileInt4_32>>(queue, packing);
+}
+void pack_int4_64(const Queue& queue, const Packing& packing) {
+  pack_tiles<PackScaled<TileInt4_64>>(queue, packing);
+}
+void pack_int4_128(const Queue& queue, const Packing& packing) {
+  pack_tiles<PackScaled<TileInt4_128>>(queue, packing);
+}
+void pack_int8_32(const Queue& queue, const Packing& packing) {
+  pack_tiles<PackScaled<TileInt8_32>>(queue, packing);
+}
+void pack_int8_64(const Queue& queue, const Packing& packing) {
+  pack_tiles<PackScaled<TileInt8_64>>(queue, packing);
+}
+void pack_fp8_32(const Queue& queue, const Packing& packing) {
+  pack_tiles<PackScaled<TileFp8_32>>(queue, packing);
+}
+void pack_fp8_128(const Queue& queue, const Packing& packing) {
+  pack_tiles<PackScaled<TileFp8_128>>(queue, packing);
+}
+void pack_nvfp4_64(const Queue& queue, const Packing& packing) {
+  pack_tiles<PackScaled<TileNvfp4_64>>(queue, packing);
+}
+void pack_nf4_64(const Queue& queue, const Packing& packing) {
+  pack_tiles<PackScaled<TileNf4_64>>(queue, packing);
+}
+void pack_fp4_64(const Queue& queue, const Packing& packing) {
+  pack_tiles<PackScaled<TileFp4_64>>(queue, packing);
 }
 
 void pack_rows(const Queue& queue, std::byte* to, const std::byte* from, const WeightView& shape,
