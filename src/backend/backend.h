@@ -240,8 +240,6 @@ class Backend {
 
   // Why this backend cannot run the block on weights of that format; nullopt if it can.
   virtual std::optional<std::string> refuses(const BlockSpec& block, WeightFormat format) const = 0;
-  // Whether pack() and the products support a WeightSource::column_order.
-  virtual bool takes_column_order() const { return false; }
   // The names of the kernels that run the operation on `tokens` rows of a decoder's step, in order: what the
   // operation itself chooses. `doctor --verbose` and `bench --verbose` print them. Only the shape and layout
   // of the weights are read, so weights from weight_without_memory() will do.

@@ -22,7 +22,7 @@ struct WeightSource {
   std::int32_t alternating = 0;  // > 0: rows per interleaved group, see decoder_row()
   // [count, cols]: stored column c of a matrix multiplies input column_order[c]. Empty: column c. Checkpoints
   // quantized in order of activation have it (act-order), because blocks need the columns of a group side by
-  // side. Only for backends that take_column_order().
+  // side.
   std::vector<std::int32_t> column_order = {};
   // Fills `to` with whole rows in stored order, starting at row `first` of all count * rows. Several threads
   // may call it at once. Throws what reading a file throws.

@@ -19,15 +19,6 @@ void refuse_formats(TensorPlan& plan, const ModelSpec& spec, const Backend& back
       if (const auto reason = backend.refuses(spec.blocks[layer], loaded_format(part))) {
         plan.problems.push_back(fmt::format("{}: {}", part.names.front(), *reason));
       }
-      const bool reordered = std::ranges::any_of(
-          part.tensors, [](const StoredTensor& tensor) { return tensor.column_order != nullptr; });
-      if (reordered && !backend.takes_column_order()) {
-        plan.problems.push_back(
-            fmt::format("{}: its groups are in order of activation (act-order), for which this device has no "
-                        "kernels; use "
-                        "--device cpu or a checkpoint with \"desc_act\": false",
-                        part.names.front()));
-      }
     }
   }
 }

@@ -16,14 +16,15 @@ class Scene {
   Scene(Device& device, const ExpertsCase& c) : device_(device), case_(c) {
     const MoeMlp& spec = c.spec;
     const int wide = spec.activation.gated ? 2 * spec.hidden : spec.hidden;
-    add_part(router_, {.format = c.router, .rows = spec.experts, .cols = c.width}, 71);
+    add_part(router_, {.format = c.router, .rows = spec.experts, .cols = c.width}, 71, false);
     const int up_parts = c.split_gate_up ? 2 : 1;
     for (int part = 0; part < up_parts; ++part) {
       add_part(gate_up_,
                {.format = c.format, .count = spec.experts, .rows = wide / up_parts, .cols = c.width},
-               72 + static_cast<std::uint64_t>(part));
+               72 + static_cast<std::uint64_t>(part), c.is_reordered);
     }
-    add_part(down_, {.format = c.format, .count = spec.experts, .rows = c.width, .cols = spec.hidden}, 74);
+    add_part(down_, {.format = c.format, .count = spec.experts, .rows = c.width, .cols = spec.hidden}, 74,
+             c.is_reordered);
     if (spec.router_bias || c.has_favourite)
       add_bias(router_, 1, spec.experts, 75, c.has_favourite ? 100.0 : 0.0);
     if (spec.expert_bias) {
@@ -65,8 +66,8 @@ class Scene {
     }
   };
 
-  void add_part(Layer& layer, const WeightShape& shape, std::uint64_t seed) {
-    layer.parts.push_back(&device_.weight(shape, seed));
+  void add_part(Layer& layer, const WeightShape& shape, std::uint64_t seed, bool is_reordered) {
+    layer.parts.push_back(&device_.weight(shape, seed, is_reordered));
     layer.weights.parts.push_back(&layer.parts.back()->packed);
   }
   // `favour`: how much larger the logit of expert 1 is.

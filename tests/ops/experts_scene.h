@@ -14,6 +14,7 @@ struct ExpertsCase {
   int width = 96;
   int tokens = 7;
   bool split_gate_up = false;  // two parts of `hidden` rows instead of one of twice as many
+  bool is_reordered = false;   // the columns of every expert have an order of their own
   bool has_favourite = false;  // every token chooses expert 1
   WeightFormat router = WeightFormat::f32;
   bool float_input = false;                    // as in a decoder, independent of the type that products read

@@ -57,6 +57,23 @@ TEST_P(MixExperts, ClampsAsGptOssDoes) {
   }
 }
 
+TEST_P(MixExperts, FollowsTheOrderOfEachExpertsColumns) {
+  for (const WeightFormat format : {WeightFormat::q4_0, WeightFormat::int4_128, WeightFormat::int8_64}) {
+    MoeMlp some = experts_of(6, 2);
+    some.hidden = 128;
+    for (const int tokens : {1, 3, 20, 70}) {
+      for (const bool split : {false, true}) {
+        expect_experts_agree(device, {.spec = some,
+                                      .format = format,
+                                      .width = 256,
+                                      .tokens = tokens,
+                                      .split_gate_up = split,
+                                      .is_reordered = true});
+      }
+    }
+  }
+}
+
 TEST_P(MixExperts, TakesGateAndUpAsTwoParts) {
   for (const int tokens : {1, 7})
     expect_experts_agree(device, {.spec = experts_of(4, 2), .tokens = tokens, .split_gate_up = true});

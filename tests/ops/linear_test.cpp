@@ -16,12 +16,14 @@ class LinearOperation : public FormatTest {
   struct Part {
     WeightFormat format;
     int rows;
+    bool is_reordered = false;
   };
 
   struct Outcome {
     HostMatrix found, expected;
   };
   Outcome multiply(const std::vector<Part>& parts, int cols, int tokens, bool with_bias, std::uint64_t seed);
+  bool can_be_reordered() const;  // formats of checkpoints quantized in order of activation
   void expect_agreement(const std::vector<Part>& parts, int cols, int tokens, bool with_bias);
 
   DType result = device.activations();
@@ -40,8 +42,8 @@ LinearOperation::Outcome LinearOperation::multiply(const std::vector<Part>& part
   std::vector<HostMatrix> expected;
   std::size_t first = 0;
   for (const Part& part : parts) {
-    const TestWeight& weight =
-        device.weight({.format = part.format, .rows = part.rows, .cols = cols}, seed + 2 + first);
+    const TestWeight& weight = device.weight({.format = part.format, .rows = part.rows, .cols = cols},
+                                             seed + 2 + first, part.is_reordered);
     weights.parts.push_back(&weight.packed);
     const auto count = static_cast<std::size_t>(part.rows);
     const std::span<const double> part_bias = std::span(bias.values).subspan(first, count);
@@ -113,6 +115,46 @@ TEST_P(LinearOperation, AgreesForBatchesOfEverySize) {
   for (const int tokens : {9, 17, 24, 25, 40, 64}) {
     if (!is_turn(index++)) continue;
     expect_agreement({{format, 40}, {format, 24}, {format, 17}}, /*cols=*/256, tokens, /*with_bias=*/true);
+  }
+}
+
+bool LinearOperation::can_be_reordered() const {
+  const std::string_view name = name_of(format);
+  return name.starts_with("int4") || name.starts_with("int8") || name == "q4_0" || name == "q8_0";
+}
+
+TEST_P(LinearOperation, FollowsTheOrderOfColumns) {
+  if (!can_be_reordered()) GTEST_SKIP() << "no checkpoint has such weights in another order";
+  int index = 0;
+  for (const int tokens : {1, 2, 8, 20, 100}) {
+    if (!is_turn(index++)) continue;
+    expect_agreement({{format, 40, true}, {format, 24, false}, {format, 17, true}}, /*cols=*/384, tokens,
+                     /*with_bias=*/true);
+  }
+}
+
+TEST_P(LinearOperation, FollowsTheOrderOfColumnsOfGateAndUp) {
+  if (!can_be_reordered()) GTEST_SKIP() << "no checkpoint has such weights in another order";
+  const ActivationSpec silu = {.kind = Activation::silu, .gated = true};
+  constexpr int hidden = 40, cols = 384;
+  for (const bool is_same : {true, false}) {
+    for (const int tokens : {1, 5, 40}) {
+      const auto part = [&](std::uint64_t seed) -> const TestWeight& {
+        return device.weight({.format = format, .rows = hidden, .cols = cols}, seed, true);
+      };
+      const TestWeight &gate = part(21), &up = part(is_same ? 21 : 22);
+      HostMatrix input = random_matrix(tokens, cols, 0.05, 23);
+      const Matrix in = device.upload(input, device.activations());
+      const Matrix wide = device.poisoned(tokens, 2 * hidden, DType::f32);
+      const Matrix out = device.poisoned(tokens, hidden, device.activations());
+      device.backend().linear_activated(out, wide, in, {{&gate.packed, &up.packed}, {}}, silu);
+      const HostMatrix expected =
+          reference::activate(reference::side_by_side({reference::linear(input, gate.values[0], {}),
+                                                       reference::linear(input, up.values[0], {})}),
+                              silu);
+      EXPECT_TRUE(agrees(device.download(out), expected, 2.0 * relative_tolerance(device.activations())))
+          << tokens << " tokens, " << (is_same ? "one order" : "two orders");
+    }
   }
 }
 

@@ -144,18 +144,30 @@ HostMatrix Device::download(Matrix matrix) {
   return values;
 }
 
-const TestWeight& Device::weight(const WeightShape& shape, std::uint64_t seed) {
+const TestWeight& Device::weight(const WeightShape& shape, std::uint64_t seed, bool is_reordered) {
   const std::size_t one = static_cast<std::size_t>(shape.rows) * static_cast<std::size_t>(shape.cols);
   const std::size_t one_bytes = bytes_for(shape.format, one);
   std::vector<std::byte> content(one_bytes * static_cast<std::size_t>(shape.count));
   fill_random(shape.format, content, holds_whole_numbers(shape.format) ? 2.0f : 0.5f, seed);
-  TestWeight weight = {backend_->pack({shape.format, shape.count, shape.rows, shape.cols, content}), {}};
+  std::vector<std::int32_t> order;
+  for (int i = 0; is_reordered && i < shape.count; ++i) {
+    const std::vector<std::int32_t> own = shuffled(shape.cols, seed + static_cast<std::uint64_t>(i));
+    order.insert(order.end(), own.begin(), own.end());
+  }
+  TestWeight weight = {backend_->pack({shape.format, shape.count, shape.rows, shape.cols, content, order}),
+                       {}};
   for (std::int32_t i = 0; i < shape.count; ++i) {
     std::vector<float> decoded(one);
     decode(shape.format, std::span(content).subspan(static_cast<std::size_t>(i) * one_bytes, one_bytes),
            decoded);
     HostMatrix values(shape.rows, shape.cols);
-    values.values.assign(decoded.begin(), decoded.end());
+    for (std::size_t at = 0; at < one; ++at) {
+      const auto cols = static_cast<std::size_t>(shape.cols);
+      const std::size_t column =
+          is_reordered ? static_cast<std::size_t>(order[static_cast<std::size_t>(i) * cols + at % cols])
+                       : at % cols;
+      values.values[at - at % cols + column] = decoded[at];
+    }
     weight.values.push_back(std::move(values));
   }
   weights_.push_back(std::move(weight));

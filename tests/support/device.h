@@ -34,8 +34,9 @@ class Device {
   std::vector<std::byte> bytes(Matrix matrix);
   HostMatrix download(Matrix matrix);
 
-  // Random, in a range suitable for a weight of the format.
-  const TestWeight& weight(const WeightShape& shape, std::uint64_t seed);
+  // Random, in a range suitable for a weight of the format. is_reordered: each matrix has an order of
+  // columns, and its values are in the order of the input.
+  const TestWeight& weight(const WeightShape& shape, std::uint64_t seed, bool is_reordered = false);
 
  private:
   Matrix reserve(int rows, int cols, DType type, std::vector<std::byte> content);

@@ -21,7 +21,6 @@ class ForwardingBackend : public Backend {
   std::optional<std::string> refuses(const BlockSpec& block, WeightFormat format) const override {
     return inner_->refuses(block, format);
   }
-  bool takes_column_order() const override { return inner_->takes_column_order(); }
   std::uint64_t workspace_bytes(const ModelSpec& spec, std::span<const WeightShape> weights,
                                 const Workload& largest) const override {
     return inner_->workspace_bytes(spec, weights, largest);

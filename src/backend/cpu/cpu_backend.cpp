@@ -46,7 +46,6 @@ class CpuBackend final : public Backend {
   DType cache_type() const override { return DType::f32; }
   std::optional<Advice> refuses_cache(const AttentionSpec& spec, CacheTypes types) const override;
   std::optional<std::string> refuses(const BlockSpec& block, WeightFormat format) const override;
-  bool takes_column_order() const override { return true; }
   std::string kernel_for(const Operation& operation, int tokens) const override;
   std::uint64_t workspace_bytes(const ModelSpec& spec, std::span<const WeightShape> weights,
                                 const Workload& largest) const override;

@@ -139,10 +139,18 @@ void Packer::allocate(Weight& weight, Layout layout) {
   }
   weight.layout = static_cast<std::uint8_t>(layout);
   weight.memory = {};
-  weight.memory =
-      memory_.allocate(static_cast<std::size_t>(weight.count * view(weight).bytes_between), "weights");
+  const WeightView shape = view(weight);
+  const auto bytes = static_cast<std::size_t>(shape.columns == nullptr ? weight.count * shape.bytes_between
+                                                                       : column_order_offset(shape));
+  weight.memory = memory_.allocate(bytes + weight.column_order.size() * sizeof(std::int32_t), "weights");
   expanded_bytes_ =
       std::max(expanded_bytes_, expanded_bytes({weight.format, weight.count, weight.rows, weight.cols}));
+}
+
+void Packer::upload_column_order(const Weight& weight) {
+  if (weight.column_order.empty()) return;
+  staging_.upload(weight.memory.data() + column_order_offset(view(weight)),
+                  std::as_bytes(std::span(weight.column_order)));
 }
 
 std::size_t Packer::expanded_bytes(const WeightShape& weight) const {
@@ -155,16 +163,21 @@ std::size_t Packer::expanded_bytes(const WeightShape& weight) const {
 }
 
 Weight Packer::pack(const HostWeight& source) {
-  Weight weight = {source.format, source.count, source.rows, source.cols, {}, 0};
+  Weight weight = {source.format, source.count, source.rows, source.cols, {}, 0, {}};
+  weight.column_order.assign(source.column_order.begin(), source.column_order.end());
   allocate(weight, layout_for(source.format));
   const auto rows = static_cast<std::size_t>(source.count) * static_cast<std::size_t>(source.rows);
   expects(source.data.size() == rows * bytes_for(source.format, static_cast<std::size_t>(source.cols)),
           "a host weight has as many bytes as its shape says");
   if (layout_for(source.format) != Layout::stored) {
-    if (upload_rearranged(weight, source)) return weight;
+    if (upload_rearranged(weight, source)) {
+      upload_column_order(weight);
+      return weight;
+    }
     allocate(weight, Layout::stored);
   }
   staging_.upload(weight.memory.data(), source.data);
+  upload_column_order(weight);
   return weight;
 }
 
@@ -195,7 +208,7 @@ void load_weights(const Queue& queue, Packer& packer, DeviceMemory& memory, std:
                   std::span<const WeightSource> from, int threads) {
   expects(to.size() == from.size(), "there is a place for every weight that is loaded");
   for (std::size_t i = 0; i < from.size(); ++i) {
-    to[i] = {from[i].format, from[i].count, from[i].rows, from[i].cols, {}, 0};
+    to[i] = {from[i].format, from[i].count, from[i].rows, from[i].cols, {}, 0, from[i].column_order};
     packer.allocate(to[i], packer.layout_for(from[i].format));
   }
   const std::vector<Piece> pieces = cut_into_pieces(from, piece_bytes);
@@ -213,6 +226,7 @@ void load_weights(const Queue& queue, Packer& packer, DeviceMemory& memory, std:
                          [&](const Piece& p) { return p.weight == weight; });
   }
   if (!again.empty()) upload_pieces(ring, from, again, readers);
+  for (const Weight& weight : to) packer.upload_column_order(weight);
   check(cudaStreamSynchronize(queue.stream));
 }
 

@@ -19,8 +19,9 @@ class Packer {
   Layout layout_for(WeightFormat format) const {
     return rearranges_ ? traits_of(format).layout : Layout::stored;
   }
-  // Memory for a weight whose shape is known, zeroed.
+  // Memory for a weight whose shape and order of columns are known, zeroed.
   void allocate(Weight& weight, Layout layout);
+  void upload_column_order(const Weight& weight);
   // Bytes that hold the largest weight so far, or a useful part of it, decoded to bf16.
   std::size_t expanded_bytes() const { return expanded_bytes_; }
   // The same for one weight.

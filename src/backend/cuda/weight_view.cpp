@@ -28,7 +28,15 @@ WeightView view(const Weight& weight) {
                     .rows = weight.rows,
                     .cols = weight.cols};
   set_strides(out);
+  if (!weight.column_order.empty()) {
+    out.columns = &weight.column_order;
+    out.column_order = reinterpret_cast<const std::int32_t*>(out.data + column_order_offset(out));
+  }
   return out;
+}
+
+std::int64_t column_order_offset(const WeightView& weight) {
+  return (weight.count * weight.bytes_between + 15) / 16 * 16;
 }
 
 std::vector<WeightView> views(const Linear& weights) {
@@ -53,6 +61,8 @@ WeightView decoded_view(const WeightView& weight) {
   out.format = WeightFormat::bf16;
   out.layout = Layout::tiled;
   out.row_bytes = 0;
+  out.columns = nullptr;
+  out.column_order = nullptr;
   set_strides(out);
   return out;
 }

@@ -31,7 +31,8 @@ bool streams(const ExpertsProblem& problem) {
 
 bool is_coded_weight(const WeightView& weight) {
   const FormatTraits& format = traits_of(weight.format);
-  return format.has_coded_gemm && weight.layout == format.layout && weight.cols % coded_depth == 0;
+  return format.has_coded_gemm && weight.layout == format.layout && weight.cols % coded_depth == 0 &&
+         weight.columns == nullptr;
 }
 
 bool is_coded(const ExpertsProblem& problem) {
@@ -91,6 +92,7 @@ static_assert(is_in_order(experts_table) && experts_table.size() == experts_kern
 
 bool routes_rows(const RouteProblem& problem) {
   return problem.rounds && problem.router.size() == 1 && problem.router.front().cols % route_run == 0 &&
+         problem.router.front().columns == nullptr &&
          route_rows_bytes(problem.router.front().rows) <= route_rows_max_bytes;
 }
 

@@ -52,6 +52,8 @@ std::optional<StreamShape> stream_shape(const DeviceTraits& device, const Weight
 }
 
 bool can_stream(const DeviceTraits& device, const WeightView& weight, int vectors) {
+  // The order of columns of one matrix is followed where its input is staged.
+  if (weight.columns != nullptr && weight.count > 1) return false;
   return device.overlaps && weight.layout == Layout::tiled && vectors <= stream_max_active &&
          stream_shape(device, weight, vectors).has_value();
 }
@@ -88,7 +90,7 @@ GroupedShape grouped_shape(const DeviceTraits& device, const WeightView& weight,
 
 bool has_grouped(const DeviceTraits& device, const WeightView& weight) {
   return device.overlaps && weight.layout == Layout::tiled && weight.cols % 8 == 0 &&
-         traits_of(weight.format).has_grouped();
+         traits_of(weight.format).has_grouped() && weight.columns == nullptr;
 }
 
 int grouped_dense_n_tiles(const DeviceTraits& device, const WeightView& weight, int tokens, DType out) {

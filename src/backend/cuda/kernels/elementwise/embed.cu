@@ -31,11 +31,11 @@ struct Expansion {
   std::byte* out;
   TileRange tiles;
   int matrix_tiles, rows, rows_between, cols;
-  const std::int32_t* counts;
+  const std::int32_t *counts, *column_order;
 };
 
 // Decodes tiles of a weight to bf16 tiles: a block per tile, a thread per 16 bytes. Columns and rows that the
-// weight lacks become zeros. Requires a multiple of eight columns.
+// weight lacks become zeros, and columns get the order of the input. Requires a multiple of eight columns.
 template <class Reader>
 __global__ void __launch_bounds__(256) expand_kernel(const Reader weight, const Expansion call) {
   constexpr tiles::Chunk chunk = tiles::chunk_of(WeightFormat::bf16);
@@ -54,6 +54,17 @@ __global__ void __launch_bounds__(256) expand_kernel(const Reader weight, const 
       float values[8] = {};
       if (first + g < call.rows && k < call.cols) {
         weight.decode(values, matrix * call.rows_between + first + g, k, 8);
+      }
+      if (call.column_order != nullptr && k < call.cols) {
+        const std::int32_t* columns = call.column_order + matrix * call.cols + k;
+#pragma unroll
+        for (int j = 0; j < 8; ++j) {
+          const int column = columns[j], in_chunk = column % chunk.cols;
+          auto* place = reinterpret_cast<std::byte*>(to) + std::int64_t{column / chunk.cols} * chunk.bytes +
+                        tiles::run_16_bit(g, in_chunk / 8) + in_chunk % 8 * 2;
+          *reinterpret_cast<__nv_bfloat16*>(place) = __float2bfloat16_rn(values[j]);
+        }
+        continue;
       }
       to[run] = make_uint4(pack_bf16x2(values[0], values[1]), pack_bf16x2(values[2], values[3]),
                            pack_bf16x2(values[4], values[5]), pack_bf16x2(values[6], values[7]));
@@ -87,7 +98,8 @@ void expand(const Queue& queue, std::byte* out, const WeightView& weight, const 
                           .rows = weight.rows,
                           .rows_between = weight.rows_between,
                           .cols = weight.cols,
-                          .counts = counts};
+                          .counts = counts,
+                          .column_order = weight.column_order};
   const auto max_blocks = std::int64_t{queue.multiprocessors} * 64;
   for_layout(weight, [&]<class R>(const R& reader) {
     launch(queue, {.grid = dim3(static_cast<unsigned>(std::min(tiles.count, max_blocks))), .threads = 256},

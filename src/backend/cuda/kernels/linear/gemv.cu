@@ -19,6 +19,7 @@ GemvCall call_of(std::span<const WeightView> parts, const Product& product) {
   call.out_cols = product.out.cols;
   call.bias = product.bias;
   call.bias_stride = product.bias_stride;
+  call.column_order = first.column_order;
   int column = product.column;
   call.part_count = static_cast<int>(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {

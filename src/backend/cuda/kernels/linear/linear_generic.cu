@@ -17,7 +17,7 @@ struct GenericCall {
   Elements out, in;
   const float* bias;
   std::int64_t bias_stride;
-  const std::int32_t* experts;
+  const std::int32_t *experts, *column_order;
   int rows_between, cols, column, out_cols, tokens, in_divisor;
 };
 
@@ -40,7 +40,14 @@ __global__ void __launch_bounds__(32 * warps) generic_kernel(const Reader weight
     for (int t = 0; t < tokens_at_once; ++t) {
       if (t >= tokens) break;
       float in[8];
-      call.in.get_run(in, std::int64_t{(first + t) / call.in_divisor} * call.cols + k, count);
+      const std::int64_t at = std::int64_t{(first + t) / call.in_divisor} * call.cols;
+      if (call.column_order == nullptr) {
+        call.in.get_run(in, at + k, count);
+      } else {  // of weights in blocks, whose runs are complete
+        const std::int32_t* columns = call.column_order + expert * call.cols + k;
+#pragma unroll
+        for (int i = 0; i < 8; ++i) in[i] = call.in.get(at + columns[i]);
+      }
 #pragma unroll
       for (int i = 0; i < 8; ++i) sums[t] += values[i] * in[i];
     }
@@ -66,6 +73,7 @@ void linear_generic(const Queue& queue, const WeightView& weight, const Product&
                       .bias = product.bias,
                       .bias_stride = product.bias_stride,
                       .experts = product.experts,
+                      .column_order = weight.column_order,
                       .rows_between = weight.rows_between,
                       .cols = weight.cols,
                       .column = product.column,

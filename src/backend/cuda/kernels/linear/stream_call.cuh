@@ -41,7 +41,8 @@ struct StreamCall {
   const std::byte* in = nullptr;
   int cols = 0;
   bool in_is_wide = false;
-  float in_factor = 0.0f;  // if not zero, the input is f16 and must be multiplied by this
+  const std::int32_t* column_order = nullptr;  // WeightView::column_order of the only matrix
+  float in_factor = 0.0f;                      // if not zero, the input is f16 and must be multiplied by this
   DelayedNorm norm;
   Routing routing;
   const float* bias = nullptr;

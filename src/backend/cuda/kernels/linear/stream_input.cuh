@@ -33,6 +33,15 @@ struct PartialSquares {
 };
 
 __device__ inline void load_octet(float (&out)[8], const StreamCall& call, int chunk) {
+  if (call.column_order != nullptr) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const int column = __ldg(call.column_order + 8 * chunk + i);
+      out[i] = call.in_is_wide ? __ldcg(reinterpret_cast<const float*>(call.in) + column)
+                               : low_of(__ldcg(reinterpret_cast<const unsigned short*>(call.in) + column));
+    }
+    return;
+  }
   if (call.in_is_wide) {
     const auto* from = reinterpret_cast<const float4*>(call.in) + 2 * chunk;
     const float4 a = __ldcg(from), b = __ldcg(from + 1);
@@ -139,7 +148,9 @@ __device__ void store_octet(const float (&x)[8], const StreamSmem& smem, int chu
 template <InputForm form, int at_once>
 __device__ void stage_input(const StreamCall& call, const StreamSmem& smem, int thread) {
   const int octets = call.vectors * call.cols / 8;
-  if (form == InputForm::bf16 ? !call.in_is_wide : form == InputForm::f16 && call.in_factor > 0.0f) {
+  const bool has_form =
+      form == InputForm::bf16 ? !call.in_is_wide : form == InputForm::f16 && call.in_factor > 0.0f;
+  if (has_form && call.column_order == nullptr) {
     for (int first = thread; first < octets; first += at_once * stream_threads) {
       uint4 words[at_once];
 #pragma unroll

@@ -24,6 +24,7 @@ Start start_of(const Queue& queue, std::span<const WeightView> parts, const Stre
   call.tile_bytes = tiles::tile_bytes(first.format, first.cols);
   call.expert_bytes = tiles::padded_rows(first.rows) / tiles::tile_rows * call.tile_bytes;
   call.cols = first.cols;
+  call.column_order = first.column_order;
   call.vectors = vectors;
   call.in = in.rows.data;
   call.in_is_wide = in.rows.dtype == DType::f32;
