@@ -5,7 +5,6 @@
 #include <array>
 #include <utility>
 
-#include "base/error.h"
 #include "base/utf8.h"
 
 namespace inferno {
@@ -34,6 +33,16 @@ std::string pair_of(std::string_view keys, std::string_view values) {
 
 std::string name_of(CacheTypes types) {
   return pair_of(word_of(types.keys), word_of(types.values));
+}
+
+std::optional<Advice> refuses_head(CacheTypes types, int head_dim) {
+  for (const DType type : {types.keys, types.values}) {
+    if (head_dim % block_elements(type) == 0) continue;
+    return Advice{.why = fmt::format("its blocks have {} elements, and a head of this model has {}",
+                                     block_elements(type), head_dim),
+                  .next = "use fp8, f16 or bf16"};
+  }
+  return std::nullopt;
 }
 
 std::string name_of(const CacheChoice& choice) {

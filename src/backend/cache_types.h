@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/error.h"
 #include "tensor/matrix.h"
 
 namespace inferno {
@@ -16,6 +17,9 @@ struct CacheTypes {
 
 // "q8_0", or "q8_0,f16" if keys and values differ.
 std::string name_of(CacheTypes types);
+
+// Why heads of `head_dim` elements cannot be stored so, whatever the device, and what to use instead.
+std::optional<Advice> refuses_head(CacheTypes types, int head_dim);
 
 struct CacheChoice {
   std::optional<DType> keys, values;  // nullopt: what the device prefers, "auto"

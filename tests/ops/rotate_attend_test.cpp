@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "ops/backends.h"
@@ -17,7 +18,8 @@ struct Case {
   AttentionSpec spec;
   std::vector<int> contexts = {1};  // of each sequence, including its new tokens
   int rotated = 64;
-  std::vector<int> prompts = {};  // new tokens of the last sequences; all others have one
+  std::vector<int> prompts = {};    // new tokens of the last sequences; all others have one
+  std::optional<DType> cache = {};  // nullopt: what the backend prefers
 
   int rows_of(std::size_t sequence) const {
     const std::size_t decodes = contexts.size() - prompts.size();
@@ -47,6 +49,10 @@ class Scene {
     q_norm_ = random_matrix(1, spec.head_dim, 1.0, 44);
     k_norm_ = random_matrix(1, spec.head_dim, 1.0, 45);
     sinks_ = random_matrix(1, spec.heads, 1.0, 46);
+    scales_ = HostMatrix(1, spec.kv_heads);
+    for (std::size_t h = 0; h < scales_.values.size(); ++h) {
+      scales_.values[h] = 0.5 + 0.25 * static_cast<double>(h % 4);
+    }
     table_ = HostMatrix(longest, c.rotated);
     for (int p = 0; p < longest; ++p) {
       for (int i = 0; i < c.rotated / 2; ++i) {
@@ -82,14 +88,16 @@ class Scene {
     step.decodes = sequences - static_cast<int>(case_.prompts.size());
     const KvGroup group = {.slots = device_.upload(slots),
                            .block_table = device_.upload(blocks, blocks_each_)};
-    const DType cache = device_.backend().cache_type();
+    const DType cache = case_.cache.value_or(device_.backend().cache_type());
+    const bool is_scaled = cache == DType::f8_e4m3;
+    const Matrix scales = is_scaled ? device_.upload(scales_, DType::f32) : Matrix{};
     HostMatrix keys = keys_, values = values_;
     const KvLayer layer = {device_.upload(keys, cache), device_.upload(values, cache)};
     const AttentionWeights weights = {.q_norm = device_.upload(q_norm_, DType::f32),
                                       .k_norm = device_.upload(k_norm_, DType::f32),
                                       .sinks = device_.upload(sinks_, DType::f32),
-                                      .key_scales = {},
-                                      .value_scales = {},
+                                      .key_scales = scales,
+                                      .value_scales = scales,
                                       .norm_epsilon = 1e-5f};
     const AttentionCall call = {spec, weights, step, group, layer};
     const Matrix qkv = device_.upload(qkv_, DType::f32);
@@ -109,7 +117,7 @@ class Scene {
   Device& device_;
   Case case_;
   int blocks_each_ = 1;
-  HostMatrix qkv_, keys_, values_, q_norm_, k_norm_, sinks_, table_;
+  HostMatrix qkv_, keys_, values_, q_norm_, k_norm_, sinks_, scales_, table_;
 };
 
 void expect_agreement(Device& device, const Case& c) {
@@ -189,6 +197,22 @@ TEST_P(RotateAndAttend, AgreesForMixedSteps) {
       agree({33, 250}, {2});                           // too few rows for tiles
       agree({33, 1, 64, 1, 1}, {64, 1, 1});            // prompts of one token behind others
       agree(std::vector<int>(70, 129), {40, 40, 40});  // more decodes than rows of prompts
+    }
+  }
+}
+
+TEST_P(RotateAndAttend, AgreesForEveryTypeOfCache) {
+  for (const DType cache : {DType::f32, DType::f16, DType::q8_0, DType::f8_e4m3}) {
+    for (const int head_dim : {64, 128}) {
+      for (const bool normalizes : {false, true}) {
+        AttentionSpec shape = spec(8, 2, head_dim);
+        shape.qk_norm = normalizes;
+        shape.sinks = normalizes;
+        shape.window = normalizes ? 200 : 0;
+        expect_agreement(device,
+                         {.spec = shape, .contexts = {1, 40, 300}, .rotated = head_dim, .cache = cache});
+        expect_agreement(device, {.spec = shape, .contexts = {2500}, .rotated = 32, .cache = cache});
+      }
     }
   }
 }

@@ -44,7 +44,9 @@ class CpuBackend final : public Backend {
   }
   DType activation_type() const override { return DType::f32; }
   DType cache_type() const override { return DType::f32; }
-  std::optional<Advice> refuses_cache(const AttentionSpec& spec, CacheTypes types) const override;
+  std::optional<Advice> refuses_cache(const AttentionSpec& spec, CacheTypes types) const override {
+    return refuses_head(types, spec.head_dim);
+  }
   std::optional<std::string> refuses(const BlockSpec& block, WeightFormat format) const override;
   std::string kernel_for(const Operation& operation, int tokens) const override;
   std::uint64_t workspace_bytes(const ModelSpec& spec, std::span<const WeightShape> weights,
@@ -128,16 +130,6 @@ std::optional<std::string> CpuBackend::refuses(const BlockSpec& block, WeightFor
     if (moe->active < 1 || moe->active > moe->experts) {
       return fmt::format("{} active of {} experts", moe->active, moe->experts);
     }
-  }
-  return std::nullopt;
-}
-
-std::optional<Advice> CpuBackend::refuses_cache(const AttentionSpec& spec, CacheTypes types) const {
-  for (const DType type : {types.keys, types.values}) {
-    if (spec.head_dim % block_elements(type) == 0) continue;
-    return Advice{.why = fmt::format("its blocks have {} elements, and a head of this model has {}",
-                                     block_elements(type), spec.head_dim),
-                  .next = "use fp8, f16 or bf16"};
   }
   return std::nullopt;
 }

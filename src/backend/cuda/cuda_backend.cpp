@@ -88,6 +88,9 @@ class CudaBackend final : public Backend {
   }
   DType activation_type() const override { return activations_; }
   DType cache_type() const override { return activations_; }
+  std::optional<Advice> refuses_cache(const AttentionSpec& spec, CacheTypes types) const override {
+    return refuses_head(types, spec.head_dim);
+  }
   std::optional<std::string> refuses(const BlockSpec& block, WeightFormat format) const override;
   std::string kernel_for(const Operation& operation, int tokens) const override;
   Weight weight_without_memory(const WeightShape& shape) const override {
@@ -222,7 +225,7 @@ class CudaBackend final : public Backend {
     if (current != device_) check(cudaSetDevice(device_));
   }
   AttendScratch attend_scratch();
-  AttentionProblem problem_of(const AttentionOperation& operation, int tokens, DType cache) const;
+  AttentionProblem problem_of(const AttentionOperation& operation, int tokens, CacheTypes cache) const;
   AttentionProblem problem_of(const AttentionCall& call, Matrix rope_table) const;
   static constexpr std::size_t attend_bytes =
       ticket_count * sizeof(std::uint32_t) + partial_floats * sizeof(float);
@@ -311,7 +314,8 @@ void CudaBackend::prepare(const ModelSpec& spec, const Workload& largest) {
   check(cudaStreamSynchronize(queue().stream));
 }
 
-AttentionProblem CudaBackend::problem_of(const AttentionOperation& operation, int tokens, DType cache) const {
+AttentionProblem CudaBackend::problem_of(const AttentionOperation& operation, int tokens,
+                                         CacheTypes cache) const {
   return {.device = queue(),
           .spec = operation.spec,
           .tokens = tokens,
@@ -327,7 +331,7 @@ AttentionProblem CudaBackend::problem_of(const AttentionCall& call, Matrix rope_
                                         .rope_cols = rope_table.cols,
                                         .block_size = call.step.block_size,
                                         .sequences = call.step.context_len.rows};
-  return problem_of(operation, call.step.tokens.rows, call.cache.keys.dtype);
+  return problem_of(operation, call.step.tokens.rows, {call.cache.keys.dtype, call.cache.values.dtype});
 }
 
 void CudaBackend::attend(Matrix out, Matrix qkv, const AttentionCall& call) {
@@ -363,7 +367,7 @@ void CudaBackend::rotate_and_attend(Matrix out, Matrix qkv, Matrix rope_table, c
 
 std::string CudaBackend::kernel_for(const Operation& operation, int tokens) const {
   if (const auto* attention = std::get_if<AttentionOperation>(&operation)) {
-    return kernels_of_attention(problem_of(*attention, tokens, cache_type()));
+    return kernels_of_attention(problem_of(*attention, tokens, {cache_type(), cache_type()}));
   }
   if (const auto* mix = std::get_if<MixExpertsOperation>(&operation)) {
     return products_.kernels_of(*mix, tokens);

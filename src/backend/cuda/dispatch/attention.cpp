@@ -6,6 +6,17 @@
 namespace inferno::cuda {
 namespace {
 
+bool has_bf16_cache(const AttentionProblem& problem) {
+  return problem.cache == CacheTypes{DType::bf16, DType::bf16};
+}
+
+// attention_decode has a kernel for each of these.
+bool has_decode_cache(const AttentionProblem& problem) {
+  const DType type = problem.cache.keys;
+  return type == problem.cache.values &&
+         (type == DType::bf16 || type == DType::q8_0 || type == DType::f8_e4m3);
+}
+
 // Rows enough to fill tiles, of a head size that the tensor cores take.
 bool has_tiles(const AttentionProblem& problem) {
   return problem.activations == DType::bf16 && problem.tokens >= 4 * problem.sequences &&
@@ -15,12 +26,14 @@ bool has_tiles(const AttentionProblem& problem) {
 constexpr std::array attend_table = {
     AttendRow{AttendKernel::hopper, "attention_hopper",
               [](const AttentionProblem& problem) {
-                return has_tiles(problem) && problem.device.warp_groups && problem.sequences == 1;
+                return has_tiles(problem) && has_bf16_cache(problem) && problem.device.warp_groups &&
+                       problem.sequences == 1;
               }},
     // Sequences with few new tokens among others have small tiles.
-    AttendRow{
-        AttendKernel::hopper_and_tiles, "attention_hopper + attention_tiles",
-        [](const AttentionProblem& problem) { return has_tiles(problem) && problem.device.warp_groups; }},
+    AttendRow{AttendKernel::hopper_and_tiles, "attention_hopper + attention_tiles",
+              [](const AttentionProblem& problem) {
+                return has_tiles(problem) && has_bf16_cache(problem) && problem.device.warp_groups;
+              }},
     AttendRow{AttendKernel::tiles, "attention_tiles", has_tiles},
     AttendRow{AttendKernel::rows, "attention_rows", takes_everything},
 };
@@ -31,7 +44,7 @@ constexpr std::array rotate_attend_table = {
                     [](const AttentionProblem& problem) {
                       const int head = problem.spec.head_dim;
                       return problem.tokens > 0 && problem.activations == DType::bf16 &&
-                             problem.cache == DType::bf16 && (head == 64 || head == 128) &&
+                             has_decode_cache(problem) && (head == 64 || head == 128) &&
                              problem.tokens == problem.sequences && problem.rope_cols <= head &&
                              std::has_single_bit(static_cast<unsigned>(problem.block_size));
                     }},

@@ -156,7 +156,8 @@ struct AttentionProblem {
   const AttentionSpec& spec;
   int tokens = 0, sequences = 0;
   int rope_cols = 0, block_size = 0;  // of rotate_and_attend
-  DType activations = DType::bf16, cache = DType::bf16;
+  DType activations = DType::bf16;
+  CacheTypes cache = {DType::bf16, DType::bf16};
 };
 
 enum class AttendKernel : std::uint8_t { hopper, hopper_and_tiles, tiles, rows };

@@ -26,14 +26,16 @@ struct DecodeState {
   // There are eight heads for sixteen mma rows. The other eight rows hold other elements of the same heads,
   // so that the queries of a chunk are four registers in order without padding: two products, of which half
   // is used.
-  __device__ static void score(float (&scores)[tiles][4], const KeyValueStep<Dim>& step,
+  template <DType Type>
+  __device__ static void score(float (&scores)[tiles][4], const KeyValueStep<Dim, Type>& step,
                                const uint4 (&queries)[Dim / 32]) {
 #pragma unroll
     for (int i = 0; i < 2 * tiles; ++i) {
       float low[4] = {}, high[4] = {};
 #pragma unroll
       for (int c = 0; c < Dim / 32; ++c) {
-        const uint4 &q = queries[c], &k = step.keys[i][c];
+        const uint4& q = queries[c];
+        const uint4 k = step.keys[i][c].narrow();
         mma_bf16(low, q.x, q.z, q.y, q.w, k.x, k.y);
         mma_bf16(high, q.x, q.z, q.y, q.w, k.z, k.w);
       }
@@ -91,7 +93,8 @@ struct DecodeState {
       }
     }
   }
-  __device__ void store(DecodeSmem<Dim>& smem, int warp, int lane) {
+  // `factor`: of the values.
+  __device__ void store(DecodeSmem<Dim>& smem, float factor, int warp, int lane) {
     sum += __shfl_xor_sync(full_warp, sum, 1);
     sum += __shfl_xor_sync(full_warp, sum, 2);
     if (lane % 4 == 0) smem.tops[warp][lane / 4] = {top, sum};
@@ -102,20 +105,21 @@ struct DecodeState {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int head = lane % 4 * 2 + i % 2, d = 16 * m + i / 2 * 8 + lane / 4;
-        *result_at<Dim>(smem.per_warp[warp].results, head, d) = out[m][i];
+        *result_at<Dim>(smem.per_warp[warp].results, head, d) = out[m][i] * factor;
       }
     }
   }
 };
 
-template <int Dim>
+template <int Dim, DType Type>
 __device__ void attend_warp(const DecodeCall& call, const DecodeWork& at, DecodeSmem<Dim>& smem,
-                            KeyValueStep<Dim>& step, const uint4 (&queries)[Dim / 32]) {
+                            KeyValueStep<Dim, Type>& step, const uint4 (&queries)[Dim / 32]) {
   constexpr int pass = DecodeShape<Dim>::pass;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   __nv_bfloat16* values = smem.per_warp[warp].values;
   DecodeState<Dim> state;
   const int begin = at.begin + warp * DecodeShape<Dim>::step;
+  const float scale = Type == DType::f8_e4m3 ? call.scale * call.keys.scale(at.kv_head) : call.scale;
   for (int first = begin; first < at.end; first += pass) {
     const bool another = first + pass < at.end;
     int lane = static_cast<int>(threadIdx.x) % 32;
@@ -127,10 +131,11 @@ __device__ void attend_warp(const DecodeCall& call, const DecodeWork& at, Decode
       step.find(call, at, first + pass, lane);
       step.fetch_keys(call, at, lane);
     }
-    const float rescale = state.softmax(weights, call.scale, at.end - first, lane);
+    const float rescale = state.softmax(weights, scale, at.end - first, lane);
     if (first != begin) state.rescale_sums(rescale, lane);
     cp_async_wait_group<0>();
     __syncwarp();
+    step.place_values(values, lane);
     step.insert_value(at, smem, first, values, lane);
     state.add(weights, values, lane);
     if (another) {
@@ -138,10 +143,11 @@ __device__ void attend_warp(const DecodeCall& call, const DecodeWork& at, Decode
       step.fetch_values(call, at, values, lane);
     }
   }
-  state.store(smem, warp, static_cast<int>(threadIdx.x) % 32);
+  const float factor = Type == DType::f8_e4m3 ? call.values.scale(at.kv_head) : 1.0f;
+  state.store(smem, factor, warp, static_cast<int>(threadIdx.x) % 32);
 }
 
-template <int Dim, bool clusters>
+template <int Dim, DType Type, bool clusters>
 __global__ void __launch_bounds__(32 * warps, 4) decode_kernel(const __grid_constant__ DecodeCall call) {
   __shared__ __align__(16) DecodeSmem<Dim> smem;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
@@ -157,7 +163,7 @@ __global__ void __launch_bounds__(32 * warps, 4) decode_kernel(const __grid_cons
   }
   if (thread == 0) smem.work = at;
   const int begin = at.begin + warp * DecodeShape<Dim>::step;
-  KeyValueStep<Dim> step;
+  KeyValueStep<Dim, Type> step;
   fetch_angles<Dim>(call, at, smem);
   step.find(call, at, begin, lane);
   step.fetch_keys(call, at, lane);
@@ -165,8 +171,8 @@ __global__ void __launch_bounds__(32 * warps, 4) decode_kernel(const __grid_cons
   const float sink = sink_of<Dim>(call, at, thread);
   wait_for_previous();
   uint4 queries[Dim / 32];
-  read_queries<Dim>(queries, call, at, smem);
-  attend_warp<Dim>(call, at, smem, step, queries);
+  read_queries<Dim, Type>(queries, call, at, smem);
+  attend_warp<Dim, Type>(call, at, smem, step, queries);
   if (clusters && call.splits > 1) cluster_wait();
   __syncthreads();
   const DecodeWork& work = smem.work;
@@ -207,14 +213,26 @@ SplitK split_for_decode(const Queue& queue, const AttentionCall& call, std::int6
   return cut;
 }
 
-template <int Dim>
+template <int Dim, DType Type>
 void launch_decode(const Queue& queue, const DecodeCall& call, std::int64_t blocks) {
   Shape shape = {.grid = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(call.splits),
                               static_cast<unsigned>(call.clusters)),
                  .threads = 32 * warps};
-  if (queue.max_cluster == 1) return launch(queue, shape, decode_kernel<Dim, false>, call);
+  if (queue.max_cluster == 1) return launch(queue, shape, decode_kernel<Dim, Type, false>, call);
   shape.cluster = static_cast<unsigned>(call.splits);
-  launch(queue, shape, decode_kernel<Dim, true>, call);
+  if constexpr (Type != DType::bf16) {
+    // max_decode_cluster() has asked for the kernel of bf16, which needs no fewer resources.
+    check(cudaFuncSetAttribute(decode_kernel<Dim, Type, true>, cudaFuncAttributeNonPortableClusterSizeAllowed,
+                               1));
+  }
+  launch(queue, shape, decode_kernel<Dim, Type, true>, call);
+}
+
+template <int Dim>
+void launch_decode_of(DType type, const Queue& queue, const DecodeCall& call, std::int64_t blocks) {
+  if (type == DType::q8_0) return launch_decode<Dim, DType::q8_0>(queue, call, blocks);
+  if (type == DType::f8_e4m3) return launch_decode<Dim, DType::f8_e4m3>(queue, call, blocks);
+  launch_decode<Dim, DType::bf16>(queue, call, blocks);
 }
 
 // Asks the driver whether clusters of that many blocks can be resident. The blocks of a cluster share a GPC,
@@ -231,7 +249,7 @@ bool cluster_size_fits(unsigned blocks, int multiprocessors, int shared_limit) {
   config.attrs = &attribute;
   config.numAttrs = 1;
   int clusters = 0;
-  const auto kernel = decode_kernel<Dim, true>;
+  const auto kernel = decode_kernel<Dim, DType::bf16, true>;
   cudaFuncAttributes attributes = {};
   check(cudaFuncGetAttributes(&attributes, kernel));
   const int rest = shared_limit - static_cast<int>(attributes.sharedSizeBytes);
@@ -276,8 +294,8 @@ void attend_decode(const Queue& queue, Matrix out, Matrix qkv, Matrix rope_table
                            .q_norm = floats_of(call.weights.q_norm),
                            .k_norm = floats_of(call.weights.k_norm),
                            .sinks = spec.sinks ? floats_of(call.weights.sinks) : nullptr,
-                           .keys = reinterpret_cast<__nv_bfloat16*>(call.cache.keys.data),
-                           .values = reinterpret_cast<__nv_bfloat16*>(call.cache.values.data),
+                           .keys = cached(call.cache.keys, call.weights.key_scales, spec.head_dim),
+                           .values = cached(call.cache.values, call.weights.value_scales, spec.head_dim),
                            .slots = integers_of(call.group.slots),
                            .positions = integers_of(call.step.positions),
                            .block_table = integers_of(call.group.block_table),
@@ -295,8 +313,9 @@ void attend_decode(const Queue& queue, Matrix out, Matrix qkv, Matrix rope_table
                            .normalizes = spec.qk_norm,
                            .partial = scratch.partial,
                            .tickets = scratch.tickets};
-  if (spec.head_dim == 64) return launch_decode<64>(queue, what, blocks);
-  launch_decode<128>(queue, what, blocks);
+  const DType type = call.cache.keys.dtype;
+  if (spec.head_dim == 64) return launch_decode_of<64>(type, queue, what, blocks);
+  launch_decode_of<128>(type, queue, what, blocks);
 }
 
 }  // namespace inferno::cuda

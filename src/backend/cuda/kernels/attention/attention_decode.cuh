@@ -4,6 +4,7 @@
 
 #include <cuda_bf16.h>
 
+#include "backend/cuda/device/cached.cuh"
 #include "backend/cuda/device/cluster.cuh"
 #include "backend/cuda/device/elements.cuh"
 #include "backend/cuda/device/ptx.cuh"
@@ -19,7 +20,7 @@ struct DecodeCall {
   Elements out;
   const float* qkv;
   const float *table, *q_norm, *k_norm, *sinks;
-  __nv_bfloat16 *keys, *values;
+  Cached keys, values;
   const std::int32_t *slots, *positions, *block_table;
   int table_cols, block_shift, window;
   int heads, kv_heads, half, chunks;  // half: half the number of rotated dimensions
@@ -61,9 +62,9 @@ struct DecodeSmem {
     float results[max_heads * Dim];
   };
   PerWarp per_warp[warps];
-  Partial<Dim> received[parts];   // from the blocks of the cluster
-  float2 tops[warps][max_heads];  // running maximum and sum of weights
-  __nv_bfloat16 new_key[Dim], new_value[Dim];
+  Partial<Dim> received[parts];                    // from the blocks of the cluster
+  float2 tops[warps][max_heads];                   // running maximum and sum of weights
+  std::byte new_key[2 * Dim], new_value[2 * Dim];  // as stored
   float angles[Dim];
   DecodeWork work;  // used again at the end; not kept in registers meanwhile
   bool last;
@@ -109,11 +110,15 @@ __device__ float* result_at(float* results, int head, int d) {
 }
 
 // One step of a warp: keys in registers as an mma operand (lane (g, t): positions g, g + 8, ...), values on
-// their way to shared memory. Missing positions and the new one are zeros.
-template <int Dim>
+// their way to shared memory: at once if they are bf16, otherwise through registers. Missing positions and
+// the new one are zeros.
+template <int Dim, DType Type>
 struct KeyValueStep {
+  using Run = StoredRun<Type>;
+  static constexpr bool is_bf16 = Type == DType::bf16;
   static constexpr int rows = 2 * DecodeShape<Dim>::tiles, chunks = Dim / 32;
-  uint4 keys[rows][chunks];
+  Run keys[rows][chunks];
+  Run values[is_bf16 ? 1 : rows][chunks];
   std::int32_t at_row[rows];
   int old;  // number of the warp's positions, from the first, that are in the cache
 
@@ -122,11 +127,6 @@ struct KeyValueStep {
     return (table[position >> call.block_shift] << call.block_shift) +
            (position & ((1 << call.block_shift) - 1));
   }
-  __device__ static const uint4* row_in(const __nv_bfloat16* cache, const DecodeCall& call, int kv_head,
-                                        std::int32_t row) {
-    return reinterpret_cast<const uint4*>(cache + kv_head * Dim + std::int64_t{row} * (call.kv_heads * Dim));
-  }
-
   __device__ void find(const DecodeCall& call, const DecodeWork& at, int first, int lane) {
     old = min(at.end, at.own) - first;
 #pragma unroll
@@ -135,25 +135,44 @@ struct KeyValueStep {
   __device__ void fetch_keys(const DecodeCall& call, const DecodeWork& at, int lane) {
 #pragma unroll
     for (int i = 0; i < rows; ++i) {
-      const uint4* from = row_in(call.keys, call, at.kv_head, at_row[i]) + lane % 4;
+      const std::byte* head = call.keys.head(at_row[i], at.kv_head);
 #pragma unroll
       for (int c = 0; c < chunks; ++c) {
-        keys[i][c] = lane / 4 + 8 * i < old ? from[4 * c] : make_uint4(0, 0, 0, 0);
+        keys[i][c] = lane / 4 + 8 * i < old ? Run::fetch(head, c, lane % 4) : Run{};
       }
     }
   }
-  __device__ void fetch_values(const DecodeCall& call, const DecodeWork& at, __nv_bfloat16* values,
-                               int lane) const {
+  __device__ void fetch_values(const DecodeCall& call, const DecodeWork& at, __nv_bfloat16* shared,
+                               int lane) {
 #pragma unroll
     for (int i = 0; i < rows; ++i) {
       const int row = lane / 4 + 8 * i;
-      const uint4* from = row_in(call.values, call, at.kv_head, at_row[i]) + lane % 4;
+      const std::byte* head = call.values.head(at_row[i], at.kv_head);
 #pragma unroll
       for (int c = 0; c < chunks; ++c) {
-        cp_async(value_chunk<Dim>(values, row, 4 * c + lane % 4), from + 4 * c, row < old);
+        if constexpr (is_bf16) {
+          cp_async(value_chunk<Dim>(shared, row, 4 * c + lane % 4), head + 64 * c + 16 * (lane % 4),
+                   row < old);
+        } else {
+          values[i][c] = row < old ? Run::fetch(head, c, lane % 4) : Run{};
+        }
       }
     }
     cp_async_commit_group();
+  }
+  // Once the warp has read what is in shared memory.
+  __device__ void place_values(__nv_bfloat16* shared, int lane) const {
+    if constexpr (!is_bf16) {
+#pragma unroll
+      for (int i = 0; i < rows; ++i) {
+#pragma unroll
+        for (int c = 0; c < chunks; ++c) {
+          *reinterpret_cast<uint4*>(value_chunk<Dim>(shared, lane / 4 + 8 * i, 4 * c + lane % 4)) =
+              values[i][c].narrow();
+        }
+      }
+      __syncwarp();
+    }
   }
   // Whether the new position is among the warp's `step` positions from `first` on.
   __device__ static bool has_new(const DecodeWork& at, int first) {
@@ -161,20 +180,19 @@ struct KeyValueStep {
   }
   __device__ void insert_key(const DecodeWork& at, const DecodeSmem<Dim>& smem, int first, int lane) {
     if (!has_new(at, first)) return;
-    const auto* key = reinterpret_cast<const uint4*>(smem.new_key);
 #pragma unroll
     for (int i = 0; i < rows; ++i) {
       if (lane / 4 + 8 * i != at.own - first) continue;
 #pragma unroll
-      for (int c = 0; c < chunks; ++c) keys[i][c] = key[4 * c + lane % 4];
+      for (int c = 0; c < chunks; ++c) keys[i][c] = Run::fetch(smem.new_key, c, lane % 4);
     }
   }
   __device__ static void insert_value(const DecodeWork& at, const DecodeSmem<Dim>& smem, int first,
-                                      __nv_bfloat16* values, int lane) {
+                                      __nv_bfloat16* shared, int lane) {
     if (!has_new(at, first)) return;
     if (lane < Dim / 8) {
-      *reinterpret_cast<uint4*>(value_chunk<Dim>(values, at.own - first, lane)) =
-          reinterpret_cast<const uint4*>(smem.new_value)[lane];
+      *reinterpret_cast<uint4*>(value_chunk<Dim>(shared, at.own - first, lane)) =
+          Run::fetch(smem.new_value, lane / 4, lane % 4).narrow();
     }
     __syncwarp();
   }
@@ -257,11 +275,10 @@ __device__ void rotate_some(HeadFragment<Dim>& head, const DecodeCall& call, con
   }
 }
 
-// Normalizes and rotates the new key with one warp and writes it to shared memory and, unless `cached` is
-// null, to the cache.
-template <int Dim>
+// Normalizes and rotates the new key with one warp: store(dimension, value).
+template <int Dim, class Store>
 __device__ void rotate_head(const DecodeCall& call, const float* from, const float* gain,
-                            DecodeSmem<Dim>& smem, __nv_bfloat16* cached) {
+                            const DecodeSmem<Dim>& smem, const Store& store) {
   constexpr int each = Dim / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   float inverse = 1.0f;
@@ -272,11 +289,6 @@ __device__ void rotate_head(const DecodeCall& call, const float* from, const flo
     inverse = rsqrtf(warp_sum(square) / static_cast<float>(Dim) + call.epsilon);
   }
   const auto value = [&](int i) { return __ldcg(from + i) * inverse * (call.normalizes ? gain[i] : 1.0f); };
-  const auto store = [&](int i, float x) {
-    const __nv_bfloat16 rounded = __float2bfloat16_rn(x);
-    smem.new_key[i] = rounded;
-    if (cached != nullptr) cached[i] = rounded;
-  };
   for (int i = lane; i < call.half; i += 32) {
     const float a = value(i), b = value(call.half + i), c = smem.angles[i], s = smem.angles[call.half + i];
     store(i, a * c - b * s);
@@ -285,25 +297,56 @@ __device__ void rotate_head(const DecodeCall& call, const float* from, const flo
   for (int i = 2 * call.half + lane; i < Dim; i += 32) store(i, value(i));
 }
 
+// The same head in shared memory, with its own scale first.
+__device__ inline Cached in_shared(const Cached& cache, std::byte* head, int kv_head) {
+  return {.data = head,
+          .type = cache.type,
+          .scales = cache.scales == nullptr ? nullptr : cache.scales + kv_head,
+          .row_bytes = 0,
+          .head_bytes = 0};
+}
+
 // The new key and value, for the warp that has the new position.
-template <int Dim>
+template <int Dim, DType Type>
 __device__ void read_new(const DecodeCall& call, const DecodeWork& at, DecodeSmem<Dim>& smem) {
   constexpr int each = Dim / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const float* row = call.qkv + std::int64_t{at.row} * (call.heads + 2 * call.kv_heads) * Dim;
-  const std::int64_t slot = (std::int64_t{call.slots[at.row]} * call.kv_heads + at.kv_head) * Dim;
+  const std::int32_t slot = call.slots[at.row];
+  const float* key = row + (call.heads + at.kv_head) * Dim;
   float value[each];
 #pragma unroll
   for (int i = 0; i < each; ++i) {
     value[i] = __ldcg(row + (call.heads + call.kv_heads + at.kv_head) * Dim + lane + 32 * i);
   }
-  rotate_head<Dim>(call, row + (call.heads + at.kv_head) * Dim, call.k_norm, smem,
-                   at.chunk == 0 ? call.keys + slot : nullptr);
+  if constexpr (Type == DType::bf16) {
+    auto* cached_key = reinterpret_cast<__nv_bfloat16*>(call.keys.head(slot, at.kv_head));
+    auto* cached_value = reinterpret_cast<__nv_bfloat16*>(call.values.head(slot, at.kv_head));
+    rotate_head<Dim>(call, key, call.k_norm, smem, [&](int i, float x) {
+      const __nv_bfloat16 rounded = __float2bfloat16_rn(x);
+      reinterpret_cast<__nv_bfloat16*>(smem.new_key)[i] = rounded;
+      if (at.chunk == 0) cached_key[i] = rounded;
+    });
 #pragma unroll
-  for (int i = 0; i < each; ++i) {
-    const __nv_bfloat16 rounded = __float2bfloat16_rn(value[i]);
-    smem.new_value[lane + 32 * i] = rounded;
-    if (at.chunk == 0) call.values[slot + lane + 32 * i] = rounded;
+    for (int i = 0; i < each; ++i) {
+      const __nv_bfloat16 rounded = __float2bfloat16_rn(value[i]);
+      reinterpret_cast<__nv_bfloat16*>(smem.new_value)[lane + 32 * i] = rounded;
+      if (at.chunk == 0) cached_value[lane + 32 * i] = rounded;
+    }
+  } else {
+    float* room = smem.per_warp[threadIdx.x / 32].results;  // values are still in registers
+    rotate_head<Dim>(call, key, call.k_norm, smem, [&](int i, float x) { room[i] = x; });
+    __syncwarp();
+    const auto put = [&](const Cached& cache, std::byte* own, const float* from) {
+      const auto get = [&](int i) { return from[i]; };
+      store_head(in_shared(cache, own, at.kv_head), 0, 0, Dim, lane, get);
+      if (at.chunk == 0) store_head(cache, slot, at.kv_head, Dim, lane, get);
+    };
+    put(call.keys, smem.new_key, room);
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < each; ++i) room[lane + 32 * i] = value[i];
+    put(call.values, smem.new_value, room);
   }
   __syncwarp();
 }
@@ -323,7 +366,7 @@ __device__ void fetch_angles(const DecodeCall& call, const DecodeWork& at, Decod
 
 // The queries of head g as an mma operand, zeros if there is no such head. The warp that has the new position
 // also processes the new key and value.
-template <int Dim>
+template <int Dim, DType Type>
 __device__ void read_queries(uint4 (&queries)[Dim / 32], const DecodeCall& call, const DecodeWork& at,
                              DecodeSmem<Dim>& smem) {
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
@@ -335,7 +378,8 @@ __device__ void read_queries(uint4 (&queries)[Dim / 32], const DecodeCall& call,
   cp_async_wait_group<1>();  // angles; values are still in flight
   __syncthreads();
   const bool has_new = at.end == at.own + 1;
-  if (has_new && (at.own - at.begin) / DecodeShape<Dim>::step % warps == warp) read_new<Dim>(call, at, smem);
+  if (has_new && (at.own - at.begin) / DecodeShape<Dim>::step % warps == warp)
+    read_new<Dim, Type>(call, at, smem);
   const float inverse = call.normalizes ? head.normalize(call.q_norm, call.epsilon, t) : 1.0f;
   if (2 * call.half == Dim) {
     rotate_all<Dim>(head, smem.angles, t);

@@ -98,8 +98,9 @@ struct Producer {
         const int dimension = 64 * half + 8 * unit;
         const bool wanted = seen && dimension < call.head_dim;
         const std::int64_t from = wanted ? (at + dimension) * 2 : 0;
-        cp_async(to + half * Size::key_half + i * row_bytes, call.keys + from, wanted);
-        cp_async(to + Size::key_bytes + half * Size::key_half + i * row_bytes, call.values + from, wanted);
+        cp_async(to + half * Size::key_half + i * row_bytes, call.keys.data + from, wanted);
+        cp_async(to + Size::key_bytes + half * Size::key_half + i * row_bytes, call.values.data + from,
+                 wanted);
       }
     }
   }

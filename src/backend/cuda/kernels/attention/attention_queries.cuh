@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backend/cuda/device/cache_rows.cuh"
+#include "backend/cuda/device/cached.cuh"
 #include "backend/cuda/device/elements.cuh"
 #include "backend/cuda/queue.h"
 
@@ -10,7 +11,7 @@ namespace inferno::cuda {
 struct TilesCall {
   CacheMap map;
   Elements qkv;
-  const std::byte *keys, *values;
+  Cached keys, values;
   std::byte* out;
   const float* sinks;
   int heads, kv_heads, head_dim, qkv_cols;

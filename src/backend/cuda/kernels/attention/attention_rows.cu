@@ -5,9 +5,8 @@
 // Four warps take 32 positions each in turn. First a lane is a position: it reads its key and multiplies it
 // with every head's query, so no shuffles are needed. Then a lane is a few dimensions and accumulates the 32
 // weighted values. The ranges' results meet in scratch memory; the last block to finish adds them in order.
-#include <cuda_bf16.h>
-
 #include "backend/cuda/device/cache_rows.cuh"
+#include "backend/cuda/device/cached.cuh"
 #include "backend/cuda/device/elements.cuh"
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/kernels/attention/attention.h"
@@ -21,7 +20,7 @@ constexpr int warps = 4, batch = 32, min_range = warps * batch;
 struct RowsCall {
   CacheMap map;
   Elements out, qkv;
-  const std::byte *keys, *values;
+  Cached keys, values;
   const float* sinks;
   int heads, kv_heads, head_dim, qkv_cols, groups, splits;
   float scale;
@@ -29,30 +28,24 @@ struct RowsCall {
   std::uint32_t* tickets;
 };
 
-template <class T>
-__device__ float wide(T value) {
-  return static_cast<float>(value);
-}
-
-// The elements as floats, in as few loads as their size allows.
-template <int Count, class T>
-__device__ void load_run(float (&out)[Count], const T* from) {
-  constexpr int bytes = Count * static_cast<int>(sizeof(T));
-  constexpr int words = bytes >= 16 ? bytes / 16 : 1;
-  if constexpr (bytes >= 16) {
-    uint4 raw[words];
-#pragma unroll
-    for (int i = 0; i < words; ++i) raw[i] = reinterpret_cast<const uint4*>(from)[i];
-#pragma unroll
-    for (int i = 0; i < Count; ++i) out[i] = wide(reinterpret_cast<const T*>(raw)[i]);
-  } else if constexpr (bytes == 8) {
-    const uint2 raw = *reinterpret_cast<const uint2*>(from);
-#pragma unroll
-    for (int i = 0; i < Count; ++i) out[i] = wide(reinterpret_cast<const T*>(&raw)[i]);
+// Rows of keys or values of one KV head.
+template <DType Type>
+struct HeadRows {
+  Cached cache;
+  int kv_head;
+  float scale;
+  __device__ CachedHead<Type> operator[](std::int64_t row) const { return {cache.head(row, kv_head), scale}; }
+};
+// use(HeadRows<...>): of the two types that the device prefers, known at compile time, or of any.
+enum class CacheKind { f32, bf16, any };
+template <CacheKind Kind, class Use>
+__device__ void with_rows(const Cached& cache, int kv_head, Use&& use) {
+  const float scale = cache.scale(kv_head);
+  if constexpr (Kind == CacheKind::any) {
+    with_cached_type(cache.type,
+                     [&]<DType Type>(CachedHead<Type>) { use(HeadRows<Type>{cache, kv_head, scale}); });
   } else {
-    const std::uint32_t raw = *reinterpret_cast<const std::uint32_t*>(from);
-#pragma unroll
-    for (int i = 0; i < Count; ++i) out[i] = wide(reinterpret_cast<const T*>(&raw)[i]);
+    use(HeadRows < Kind == CacheKind::f32 ? DType::f32 : DType::bf16 > {cache, kv_head, scale});
   }
 }
 
@@ -77,15 +70,15 @@ struct State {
   float top[Heads], sum[Heads], values[Heads][Dims];
 };
 
-template <class T, int Heads>
-__device__ void score(float (&scores)[Heads], const T* key, const Smem<Heads>& smem, int head_dim) {
+template <class Key, int Heads>
+__device__ void score(float (&scores)[Heads], const Key& key, const Smem<Heads>& smem, int head_dim) {
   if (head_dim % 8 == 0) {
     constexpr int at_once = 8;  // runs of eight, all loaded before the first is used
     for (int first = 0; first < head_dim; first += 8 * at_once) {
       float k[at_once][8];
 #pragma unroll
       for (int j = 0; j < at_once; ++j) {
-        if (first + 8 * j < head_dim) load_run<8>(k[j], key + first + 8 * j);
+        if (first + 8 * j < head_dim) key.run(k[j], first + 8 * j);
       }
 #pragma unroll
       for (int j = 0; j < at_once; ++j) {
@@ -103,55 +96,35 @@ __device__ void score(float (&scores)[Heads], const T* key, const Smem<Heads>& s
     return;
   }
   for (int d = 0; d < head_dim; ++d) {
-    const float k = wide(key[d]);
+    const float k = key.get(d);
 #pragma unroll
     for (int h = 0; h < Heads; ++h) scores[h] += smem.queries[h * smem.padded + d] * k;
   }
 }
 
-template <int Dims, class T>
-__device__ void load_value(float (&out)[Dims], const T* row, int first, int head_dim) {
+template <int Dims, class Value>
+__device__ void load_value(float (&out)[Dims], const Value& value, int first, int head_dim) {
   if (head_dim % Dims == 0 && (Dims == 1 || head_dim % 2 == 0)) {
-    if (first < head_dim) return load_run<Dims>(out, row + first);
+    if (first < head_dim) return value.run(out, first);
 #pragma unroll
     for (int i = 0; i < Dims; ++i) out[i] = 0.0f;
     return;
   }
 #pragma unroll
-  for (int i = 0; i < Dims; ++i) out[i] = first + i < head_dim ? wide(row[first + i]) : 0.0f;
+  for (int i = 0; i < Dims; ++i) out[i] = first + i < head_dim ? value.get(first + i) : 0.0f;
 }
 
-// One batch of up to 32 positions, all of which exist.
-template <class T, int Heads, int Dims>
-__device__ void add_batch(State<Heads, Dims>& state, const RowsCall& call, const Smem<Heads>& smem,
-                          int sequence, int kv_head, int first, int count) {
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-  const std::int64_t stride = std::int64_t{call.kv_heads} * call.head_dim;
-  const std::int64_t offset = std::int64_t{kv_head} * call.head_dim;
-  const int row = static_cast<int>(call.map.row(sequence, first + min(lane, count - 1)));
-  float scores[Heads] = {};
-  score(scores, reinterpret_cast<const T*>(call.keys) + row * stride + offset, smem, call.head_dim);
-  float* weights = smem.weights + warp * batch * Heads;
-#pragma unroll
-  for (int h = 0; h < Heads; ++h) {
-    const float s = lane < count ? scores[h] * call.scale : -INFINITY;
-    const float top = fmaxf(state.top[h], warp_max(s));
-    const float rescale = expf(state.top[h] - top), weight = expf(s - top);
-    state.top[h] = top;
-    state.sum[h] = state.sum[h] * rescale + warp_sum(weight);
-#pragma unroll
-    for (int i = 0; i < Dims; ++i) state.values[h][i] *= rescale;
-    weights[lane * Heads + h] = weight;
-  }
-  __syncwarp();
+// Adds the weighted values of a batch, whose cache rows the lanes hold.
+template <int Heads, int Dims, class Rows>
+__device__ void add_values(State<Heads, Dims>& state, const RowsCall& call, const Rows& rows,
+                           const float* weights, int row, int lane, int count) {
   constexpr int at_once = Dims <= 4 ? 16 : 8;
   for (int p = 0; p < count; p += at_once) {
     float values[at_once][Dims];
 #pragma unroll
     for (int j = 0; j < at_once; ++j) {
       const std::int64_t source = __shfl_sync(full_warp, row, min(p + j, count - 1));
-      load_value<Dims>(values[j], reinterpret_cast<const T*>(call.values) + source * stride + offset,
-                       lane * Dims, call.head_dim);
+      load_value<Dims>(values[j], rows[source], lane * Dims, call.head_dim);
     }
 #pragma unroll
     for (int j = 0; j < at_once; ++j) {
@@ -174,6 +147,32 @@ __device__ void add_batch(State<Heads, Dims>& state, const RowsCall& call, const
       }
     }
   }
+}
+
+// One batch of up to 32 positions, all of which exist.
+template <CacheKind Kind, int Heads, int Dims>
+__device__ void add_batch(State<Heads, Dims>& state, const RowsCall& call, const Smem<Heads>& smem,
+                          int sequence, int kv_head, int first, int count) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int row = static_cast<int>(call.map.row(sequence, first + min(lane, count - 1)));
+  float scores[Heads] = {};
+  with_rows<Kind>(call.keys, kv_head,
+                  [&](const auto& keys) { score(scores, keys[row], smem, call.head_dim); });
+  float* weights = smem.weights + warp * batch * Heads;
+#pragma unroll
+  for (int h = 0; h < Heads; ++h) {
+    const float s = lane < count ? scores[h] * call.scale : -INFINITY;
+    const float top = fmaxf(state.top[h], warp_max(s));
+    const float rescale = expf(state.top[h] - top), weight = expf(s - top);
+    state.top[h] = top;
+    state.sum[h] = state.sum[h] * rescale + warp_sum(weight);
+#pragma unroll
+    for (int i = 0; i < Dims; ++i) state.values[h][i] *= rescale;
+    weights[lane * Heads + h] = weight;
+  }
+  __syncwarp();
+  with_rows<Kind>(call.values, kv_head,
+                  [&](const auto& rows) { add_values(state, call, rows, weights, row, lane, count); });
   __syncwarp();
 }
 
@@ -259,7 +258,7 @@ __device__ bool is_last(const RowsCall& call, const RowsWork& at, const float* r
   return last;
 }
 
-template <class T, int Heads, int Dims>
+template <CacheKind Kind, int Heads, int Dims>
 __global__ void __launch_bounds__(32 * warps) attend_rows_kernel(const __grid_constant__ RowsCall call) {
   extern __shared__ __align__(16) float start[];
   wait_for_previous();
@@ -283,7 +282,7 @@ __global__ void __launch_bounds__(32 * warps) attend_rows_kernel(const __grid_co
     for (int i = 0; i < Dims; ++i) state.values[h][i] = 0.0f;
   }
   for (int first = at.begin + warp * batch; first < at.end; first += warps * batch) {
-    add_batch<T>(state, call, smem, at.sequence, at.kv_head, first, min(batch, at.end - first));
+    add_batch<Kind>(state, call, smem, at.sequence, at.kv_head, first, min(batch, at.end - first));
   }
   const std::int64_t warp_floats = std::int64_t{Heads} * (call.head_dim + 2);
   float* results = smem.results + warp * warp_floats;
@@ -307,21 +306,28 @@ __global__ void __launch_bounds__(32 * warps) attend_rows_kernel(const __grid_co
   }
 }
 
-template <class T, int Heads, int Dims>
+template <CacheKind Kind, int Heads, int Dims>
 void start(const Queue& queue, const RowsCall& call, unsigned rows) {
   const std::size_t shared = Smem<Heads>::bytes(call.head_dim);
   launch(queue,
          {.grid = dim3(rows * static_cast<unsigned>(call.groups), static_cast<unsigned>(call.splits)),
           .threads = 32 * warps,
           .shared = shared},
-         attend_rows_kernel<T, Heads, Dims>, call);
+         attend_rows_kernel<Kind, Heads, Dims>, call);
 }
 
-template <class T, int Heads>
+template <CacheKind Kind, int Heads>
 void start_dims(const Queue& queue, const RowsCall& call, unsigned rows) {
-  if (call.head_dim <= 64) return start<T, Heads, 2>(queue, call, rows);
-  if (call.head_dim <= 128) return start<T, Heads, 4>(queue, call, rows);
-  start<T, Heads, 8>(queue, call, rows);
+  if (call.head_dim <= 64) return start<Kind, Heads, 2>(queue, call, rows);
+  if (call.head_dim <= 128) return start<Kind, Heads, 4>(queue, call, rows);
+  start<Kind, Heads, 8>(queue, call, rows);
+}
+
+CacheKind kind_of(const RowsCall& call) {
+  if (call.keys.type != call.values.type) return CacheKind::any;
+  return call.keys.type == DType::f32    ? CacheKind::f32
+         : call.keys.type == DType::bf16 ? CacheKind::bf16
+                                         : CacheKind::any;
 }
 
 // Enough blocks for two per SM, as long as the longest context can feed them.
@@ -346,8 +352,8 @@ void attend_rows(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall
   RowsCall what = {.map = cache_map(call),
                    .out = elements_of(out),
                    .qkv = elements_of(qkv),
-                   .keys = call.cache.keys.data,
-                   .values = call.cache.values.data,
+                   .keys = cached(call.cache.keys, call.weights.key_scales, spec.head_dim),
+                   .values = cached(call.cache.values, call.weights.value_scales, spec.head_dim),
                    .sinks = spec.sinks ? floats_of(call.weights.sinks) : nullptr,
                    .heads = spec.heads,
                    .kv_heads = spec.kv_heads,
@@ -359,16 +365,22 @@ void attend_rows(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall
                    .partial = scratch.partial,
                    .tickets = scratch.tickets};
   const int shared = spec.heads / spec.kv_heads;
-  const int heads = shared == 1 ? 1 : shared <= 4 || call.cache.keys.dtype == DType::f32 ? 4 : 8;
+  const CacheKind kind = kind_of(what);
+  const int heads = shared == 1 ? 1 : shared <= 4 || kind != CacheKind::bf16 ? 4 : 8;
   what.groups = spec.kv_heads * ((shared + heads - 1) / heads);
   what.splits = splits_for(queue, what, out.rows, heads, scratch);
   const auto rows = static_cast<unsigned>(out.rows);
-  if (call.cache.keys.dtype == DType::f32) {
-    return heads == 1 ? start_dims<float, 1>(queue, what, rows) : start_dims<float, 4>(queue, what, rows);
+  if (kind == CacheKind::f32) {
+    return heads == 1 ? start_dims<CacheKind::f32, 1>(queue, what, rows)
+                      : start_dims<CacheKind::f32, 4>(queue, what, rows);
   }
-  if (heads == 1) return start_dims<__nv_bfloat16, 1>(queue, what, rows);
-  if (heads == 4) return start_dims<__nv_bfloat16, 4>(queue, what, rows);
-  start_dims<__nv_bfloat16, 8>(queue, what, rows);
+  if (kind == CacheKind::any) {
+    return heads == 1 ? start_dims<CacheKind::any, 1>(queue, what, rows)
+                      : start_dims<CacheKind::any, 4>(queue, what, rows);
+  }
+  if (heads == 1) return start_dims<CacheKind::bf16, 1>(queue, what, rows);
+  if (heads == 4) return start_dims<CacheKind::bf16, 4>(queue, what, rows);
+  start_dims<CacheKind::bf16, 8>(queue, what, rows);
 }
 
 }  // namespace inferno::cuda

@@ -1,6 +1,7 @@
 // Prefill attention on tensor cores (mma.sync), FlashAttention 2: a block takes 64 queries of one sequence
 // and one head and iterates over the visible keys, 64 at a time, with an online softmax. Four warps take 16
-// queries each. Keys and values are double-buffered in shared memory, swizzled as in gemm.cu.
+// queries each. Keys and values are double-buffered in shared memory, swizzled as in gemm.cu. Those of other
+// types than bf16 are rounded to it on their way there.
 #include <limits>
 
 #include "backend/cuda/device/ptx.cuh"
@@ -36,6 +37,25 @@ __device__ void load_queries(const TilesCall& call, const Queries& queries, cons
   }
 }
 
+// Eight elements of a head, or zeros.
+__device__ void load_run(std::byte* to, const Cached& cache, std::int64_t row, int kv_head, int first,
+                         bool wanted) {
+  if (cache.type == DType::bf16) {
+    const std::byte* from =
+        cache.data + (wanted ? row * cache.row_bytes + kv_head * cache.head_bytes + first * 2 : 0);
+    return cp_async(to, from, wanted);
+  }
+  float values[8] = {};
+  if (wanted) {
+    with_cached_type(cache.type, [&]<DType Type>(CachedHead<Type>) {
+      CachedHead<Type>{cache.head(row, kv_head), cache.scale(kv_head)}.run(values, first);
+    });
+  }
+  *reinterpret_cast<uint4*>(to) =
+      make_uint4(pack_bf16x2(values[0], values[1]), pack_bf16x2(values[2], values[3]),
+                 pack_bf16x2(values[4], values[5]), pack_bf16x2(values[6], values[7]));
+}
+
 // Keys and values of 64 positions from `first` on. Positions that no query of the tile sees are zero-filled:
 // a freed cache block may hold NaN, and NaN times zero is NaN.
 template <int Dims>
@@ -45,13 +65,9 @@ __device__ void load_positions(const TilesCall& call, const Queries& queries, co
   for (int i = static_cast<int>(threadIdx.x); i < tile * smem.chunks; i += threads) {
     const int row = i / smem.chunks, chunk = i % smem.chunks, position = first + row;
     const bool wanted = position >= visible && position <= queries.last_position && chunk * 8 < call.head_dim;
-    std::int64_t source = 0;
-    if (wanted) {
-      source =
-          (call.map.row(queries.sequence, position) * call.kv_heads + kv_head) * call.head_dim + chunk * 8;
-    }
-    cp_async(smem.keys(stage) + smem.at(row, chunk), call.keys + source * 2, wanted);
-    cp_async(smem.values(stage) + smem.at(row, chunk), call.values + source * 2, wanted);
+    const std::int64_t source = wanted ? call.map.row(queries.sequence, position) : 0;
+    load_run(smem.keys(stage) + smem.at(row, chunk), call.keys, source, kv_head, chunk * 8, wanted);
+    load_run(smem.values(stage) + smem.at(row, chunk), call.values, source, kv_head, chunk * 8, wanted);
   }
 }
 
@@ -224,8 +240,8 @@ TilesCall call_of(Matrix out, Matrix qkv, const AttentionCall& call) {
   const AttentionSpec& spec = call.spec;
   return {.map = cache_map(call),
           .qkv = elements_of(qkv),
-          .keys = call.cache.keys.data,
-          .values = call.cache.values.data,
+          .keys = cached(call.cache.keys, call.weights.key_scales, spec.head_dim),
+          .values = cached(call.cache.values, call.weights.value_scales, spec.head_dim),
           .out = out.data,
           .sinks = spec.sinks ? floats_of(call.weights.sinks) : nullptr,
           .heads = spec.heads,

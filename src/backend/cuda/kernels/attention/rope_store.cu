@@ -1,6 +1,7 @@
 // rotate_and_store: RoPE of queries and keys, and the store of keys and values to the cache. A warp per head
-// of each row, V included; bound by latency. Heads of 64 or 128 dimensions that rotate completely take a
-// vectorized path, four dimensions per load.
+// of each row, V included; bound by latency. Heads of 64 or 128 dimensions that rotate completely and whose
+// cache is bf16 take a vectorized path, four dimensions per load.
+#include "backend/cuda/device/cached.cuh"
 #include "backend/cuda/device/elements.cuh"
 #include "backend/cuda/device/ptx.cuh"
 #include "backend/cuda/device/warp.cuh"
@@ -10,8 +11,11 @@
 namespace inferno::cuda {
 namespace {
 
+constexpr int max_dims = 256;  // of a head: CudaBackend::refuses()
+
 struct RopeCall {
-  Elements qkv, keys, values;
+  Elements qkv;
+  Cached keys, values;
   const float *table, *q_norm, *k_norm;
   const std::int32_t *positions, *slots;
   int heads, kv_heads, head_dim, half;
@@ -30,13 +34,11 @@ __device__ float inverse_rms(const RopeCall& call, std::int64_t head, int lane) 
 }
 
 // A lane takes pairs and, after the rotated dimensions, single elements: it only reads elements that it
-// writes.
-__device__ void rotate_head(const RopeCall& call, std::int64_t row, int h, int lane) {
+// writes. `room`: for a head as it was before it is rounded to the type of qkv.
+__device__ void rotate_head(const RopeCall& call, std::int64_t row, int h, int lane, float* room) {
   const std::int64_t head =
       row * (call.heads + 2 * call.kv_heads) * call.head_dim + std::int64_t{h} * call.head_dim;
   const bool is_key = h >= call.heads;
-  const std::int64_t cached = std::int64_t{call.slots[row]} * call.kv_heads * call.head_dim +
-                              std::int64_t{h - call.heads} * call.head_dim;
   const float inverse = call.normalizes ? inverse_rms(call, head, lane) : 1.0f;
   const float* gain = is_key ? call.k_norm : call.q_norm;
   const auto value = [&](int i) {
@@ -44,7 +46,7 @@ __device__ void rotate_head(const RopeCall& call, std::int64_t row, int h, int l
   };
   const auto store = [&](int i, float x) {
     call.qkv.put(head + i, x);
-    if (is_key) call.keys.put(cached + i, x);
+    if (is_key) room[i] = x;
   };
   const float* cosines = call.table + std::int64_t{call.positions[row]} * 2 * call.half;
   for (int i = lane; i < call.half; i += 32) {
@@ -54,6 +56,9 @@ __device__ void rotate_head(const RopeCall& call, std::int64_t row, int h, int l
     store(call.half + i, b * c + a * s);
   }
   for (int i = 2 * call.half + lane; i < call.head_dim; i += 32) store(i, value(i));
+  if (!is_key) return;
+  __syncwarp();
+  store_head(call.keys, call.slots[row], h - call.heads, call.head_dim, lane, [&](int i) { return room[i]; });
 }
 
 constexpr int warps = 8;
@@ -61,19 +66,19 @@ constexpr int warps = 8;
 __device__ void copy_value(const RopeCall& call, std::int64_t row, int h, int lane) {
   const int all = call.heads + 2 * call.kv_heads;
   const std::int64_t from = (row * all + h) * call.head_dim;
-  const int own = h - call.heads - call.kv_heads;
-  const std::int64_t to = (std::int64_t{call.slots[row]} * call.kv_heads + own) * call.head_dim;
-  for (int i = lane; i < call.head_dim; i += 32) call.values.put(to + i, call.qkv.get(from + i));
+  store_head(call.values, call.slots[row], h - call.heads - call.kv_heads, call.head_dim, lane,
+             [&](int i) { return call.qkv.get(from + i); });
 }
 
 __global__ void __launch_bounds__(32 * warps) rotate_kernel(const RopeCall call) {
+  __shared__ float room[warps][max_dims];
   wait_for_previous();
   let_next_start();
   const std::int64_t row = blockIdx.x;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int h = static_cast<int>(blockIdx.y) * warps + static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int h = static_cast<int>(blockIdx.y) * warps + warp;
   if (h < call.heads + call.kv_heads) {
-    rotate_head(call, row, h, lane);
+    rotate_head(call, row, h, lane, room[warp]);
   } else if (h < call.heads + 2 * call.kv_heads) {
     copy_value(call, row, h, lane);
   }
@@ -95,7 +100,7 @@ __device__ float4 negated(float4 x) {
 __device__ float squares(float4 x) {
   return x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w;
 }
-__device__ void put_four(const Elements& to, std::int64_t at, float4 x) {
+__device__ void put_four(const Cached& to, std::int64_t at, float4 x) {
   *reinterpret_cast<uint2*>(to.data + at * 2) = make_uint2(pack_bf16x2(x.x, x.y), pack_bf16x2(x.z, x.w));
 }
 
@@ -144,8 +149,8 @@ __global__ void __launch_bounds__(32 * warps) rotate_whole_kernel(const RopeCall
 
 bool is_whole(const RopeCall& call, int dims) {
   const auto is_aligned = [](const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; };
-  return call.head_dim == dims && 2 * call.half == dims && call.qkv.wide && !call.keys.wide &&
-         !call.values.wide && is_aligned(call.qkv.data) && is_aligned(call.keys.data) &&
+  return call.head_dim == dims && 2 * call.half == dims && call.qkv.wide && call.keys.type == DType::bf16 &&
+         call.values.type == DType::bf16 && is_aligned(call.qkv.data) && is_aligned(call.keys.data) &&
          is_aligned(call.values.data) && is_aligned(call.table) && is_aligned(call.q_norm) &&
          is_aligned(call.k_norm);
 }
@@ -162,8 +167,8 @@ void start_whole(const Queue& queue, const RopeCall& call, int rows) {
 void rotate_and_store(const Queue& queue, Matrix qkv, Matrix rope_table, const AttentionCall& call) {
   const AttentionSpec& spec = call.spec;
   const RopeCall what = {.qkv = elements_of(qkv),
-                         .keys = elements_of(call.cache.keys),
-                         .values = elements_of(call.cache.values),
+                         .keys = cached(call.cache.keys, call.weights.key_scales, spec.head_dim),
+                         .values = cached(call.cache.values, call.weights.value_scales, spec.head_dim),
                          .table = floats_of(rope_table),
                          .q_norm = floats_of(call.weights.q_norm),
                          .k_norm = floats_of(call.weights.k_norm),
