@@ -143,27 +143,5 @@ INSTANTIATE_TEST_SUITE_P(Golden, SharedGguf,
                                            "llama-TQ2_0.gguf", "qwen2-Q4_K_M.gguf", "qwen2-Q8_0.gguf"),
                          test_name);
 
-// Quantized checkpoints whose weights are Q4_0, Q8_0 or MXFP4 to the bit, which every backend reads;
-// quantized_test.cpp has all of them.
-class QuantizedModel : public ::testing::TestWithParam<std::string> {};
-
-TEST_P(QuantizedModel, AgreesWithTheReference) {
-  const auto reference = shared_reference();
-  if (!reference) GTEST_SKIP() << "no ../shared/reference";
-  const fs::path path = *reference / "quantized" / GetParam();
-  expect_agreement({GetParam(), path, path / "golden.safetensors", model_backend().quantized_weights});
-}
-INSTANTIATE_TEST_SUITE_P(Golden, QuantizedModel,
-                         ::testing::Values("autoround_int4_g128", "ct_mxfp4", "gptq_int4_column",
-                                           "gptq_int4_g128", "gptq_int8_g32_head"),
-                         test_name);
-
-TEST(SharedReal, TinyStoriesAgreesWithTheReference) {
-  const auto reference = shared_reference();
-  if (!reference) GTEST_SKIP() << "no ../shared/reference";
-  const fs::path path = *reference / "real" / "TinyStories-656K";
-  expect_agreement({"TinyStories-656K", path, path / "golden.safetensors", model_backend().float_weights});
-}
-
 }  // namespace
 }  // namespace inferno::testing

@@ -13,10 +13,11 @@ inline ModelBackend cpu_promises(std::unique_ptr<Backend> (*make)(int threads)) 
           .decoded_weights = 1e-4,
           .parity = 0.0,  // the CPU promises the same bits
           .expert_parity = 0.0,
+          .rounded_cache = 0.0,
+          .fp8_cache = 0.0,
           .tie = 0.02f,
           .cache = DType::f32,
-          .promises_bits = true,
-          .rounds_cache = true};
+          .promises_bits = true};
 }
 
 }  // namespace inferno::testing

@@ -12,6 +12,8 @@ const ModelBackend& model_backend() {
                                        .decoded_weights = 1e-4,
                                        .parity = parity_logits,
                                        .expert_parity = parity_logits,
+                                       .rounded_cache = rounded_cache_logits,
+                                       .fp8_cache = rounded_cache_logits,
                                        .tie = 0.02f,
                                        .cache = DType::f32};
   return backend;

@@ -15,10 +15,10 @@ struct ModelBackend {
   double decoded_weights;                   // ... from those of the same weights as plain floats
   double parity;                            // ... from the same tokens in other chunks or batches
   double expert_parity;                     // ... if another expert may be chosen
+  double rounded_cache, fp8_cache;          // ... from the reference or other chunks, with a rounded KV cache
   float tie;                                // logits of a trained model closer than this may be swapped
   DType cache;
   bool promises_bits = false;  // the same bits in every batch
-  bool rounds_cache = false;   // takes other types of cache than its own
   double one_position =
       1.0;  // factor by which one position may exceed the tolerance of all positions together
   // Share of positions that may miss the tolerance in a mixture of experts, because rounding sent a token to
