@@ -57,7 +57,8 @@ bool finish_file(int file, std::string_view text) {
 }
 
 [[noreturn]] void refuse_writing(const fs::path& path) {
-  fail(ErrorKind::io, fmt::format("{}: cannot write the file: {}", path.string(), std::strerror(errno)));
+  fail(ErrorKind::io, fmt::format("{}: cannot write the file: {}", path.string(), std::strerror(errno)),
+       {.why = {}, .next = "choose another file, or check the folder, its permissions and the free space"});
 }
 
 mode_t mode_of_new(Readers readers) {

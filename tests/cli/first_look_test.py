@@ -75,6 +75,7 @@ class FirstLook(unittest.TestCase):
     def test_errors_about_files_and_devices_name_the_next_step(self):
         for words, following in ((("generate", "-f", "nofile"), "check the path, which is relative to the current folder"),
                                  (("serve", "builtin", "--api-key-file", "/nofile"), "check the path"),
+                                 (("generate", "-o", "/", "hi"), "choose another file, or check the folder and its permissions"),
                                  (("generate", "--device", "tpu", "hi"), "inferno doctor shows the devices of this machine")):
             done = subprocess.run([PROGRAM, *words], capture_output=True, env=environment(), timeout=60, stdin=subprocess.DEVNULL)
             self.assertNotEqual(done.returncode, 0)

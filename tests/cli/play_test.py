@@ -264,7 +264,7 @@ class Talking(Scene):
         terminal.wait_for(r"wrote 0 turns to ~/talk\.json")
         self.assertTrue((self.path / "talk.json").exists())
         terminal.send("/save /\r")
-        terminal.wait_for("error: /: cannot write the file: Is a directory")
+        terminal.wait_for("error: /: cannot write the file: Is a directory\nnext:  choose another file, or check the folder")
         terminal.send("/set reasoning off\r")
         terminal.wait_for("reasoning is hidden")
         terminal.send("/set\r")

@@ -177,7 +177,8 @@ class Output {
     if (path.empty()) return;
     file_ = std::fopen(path.c_str(), "wb");
     if (file_ == nullptr)
-      fail(ErrorKind::io, fmt::format("{}: cannot write the file: {}", path, std::strerror(errno)));
+      fail(ErrorKind::io, fmt::format("{}: cannot write the file: {}", path, std::strerror(errno)),
+           {.why = {}, .next = "choose another file, or check the folder and its permissions"});
     descriptor_ = ::fileno(file_);
   }
   ~Output() {
