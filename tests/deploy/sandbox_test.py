@@ -1,4 +1,7 @@
-"""The service's sandbox without systemd: the self-test, and a hundred answers that must be those outside: sandbox_test.py INFERNO [DEVICE]"""
+"""The service's sandbox without systemd: the self-test, and a hundred answers: sandbox_test.py INFERNO [DEVICE]
+
+On the CPU the answers must be those outside. On a GPU an answer depends on what else is computed in its steps, so that there only
+their form is checked."""
 import concurrent.futures
 import json
 import os
@@ -15,6 +18,7 @@ PROGRAM = os.path.abspath(sys.argv.pop(1))
 DEVICE = sys.argv.pop(1) if len(sys.argv) > 1 else "cpu"
 SANDBOX = (sys.executable, "-B", os.path.abspath(sandbox.__file__))
 ANSWERS, AT_ONCE = 100, 8
+IS_REPEATABLE = DEVICE == "cpu"
 COLOURS = {"type": "json_schema", "json_schema": {"name": "answer", "schema": {
     "type": "object", "properties": {"colour": {"enum": ["red", "green"]}, "name": {"type": "string", "pattern": "^[a-z]{2,8}$"}},
     "required": ["colour", "name"], "additionalProperties": False}}}
@@ -51,7 +55,8 @@ class Sandbox(unittest.TestCase):
 
     def answers(self, *wrapper):
         """The texts of a server's answers, and the rights that it had."""
-        server = subprocess.Popen([*wrapper, PROGRAM, "serve", "builtin", "--port", "0", "--device", DEVICE, "--deterministic", "--parallel", str(AT_ONCE)],
+        server = subprocess.Popen([*wrapper, PROGRAM, "serve", "builtin", "--port", "0", "--device", DEVICE, "--parallel", str(AT_ONCE),
+                                   *(("--deterministic",) if IS_REPEATABLE else ())],
                                   env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         try:
             printed = []
@@ -60,7 +65,7 @@ class Sandbox(unittest.TestCase):
                 if line.startswith("reach "):  # the last line of the greeting
                     break
             found = re.search(r"listening on (http://\S+)", "".join(printed))
-            self.assertTrue(found and server.poll() is None, "".join(printed))
+            self.assertTrue(found and printed[-1].startswith("reach "), "".join(printed))
 
             def ask(number):
                 request = urllib.request.Request(f"{found[1]}/v1/chat/completions", json.dumps(body(number)).encode(), {"content-type": "application/json"})
@@ -78,14 +83,17 @@ class Sandbox(unittest.TestCase):
             server.wait()
             server.stdout.close()
 
-    def test_a_hundred_answers_are_those_outside(self):
+    def test_a_hundred_questions_are_answered(self):
         inside, rights = self.answers(*SANDBOX)
         self.assertEqual({name: value for name, value in rights.items() if value}, {"NoNewPrivs": 1} if "NoNewPrivs" in rights else {})
-        self.assertEqual([json.loads(text)["colour"] in ("red", "green") for text in inside[::4]], [True] * (ANSWERS // 4))
+        self.assertEqual([sorted(json.loads(text)) for text in inside[::4]], [["colour", "name"]] * (ANSWERS // 4))
+        self.assertTrue(all(inside))
         self.assertGreater(len(set(inside)), ANSWERS // 2)  # the questions differ
         outside, _ = self.answers()
-        self.assertEqual(inside, outside)
-        print(f"{len(inside)} answers on {DEVICE} in the sandbox, equal to those outside", flush=True)
+        if IS_REPEATABLE:
+            self.assertEqual(inside, outside)
+        equal = sum(one == other for one, other in zip(inside, outside))
+        print(f"{len(inside)} answers on {DEVICE} in the sandbox, {equal} equal to those outside", flush=True)
 
 
 if __name__ == "__main__":
