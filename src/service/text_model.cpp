@@ -191,7 +191,7 @@ void TextModel::start_engine(const TextModelOptions& options, const LoadCallback
   architecture_ = checkpoint->architecture();
   check_end_tokens(end_tokens_, model_.path.string(), describe_model(*checkpoint).spec.vocab,
                    tokenizer_->size());
-  masks_harmony_ = options.harmony_mask.value_or(!backend->queues() || masks_harmony_on_gpu);
+  masks_harmony_ = options.harmony_mask;
   const auto start = std::chrono::steady_clock::now();
   LoadedModel loaded = load_model(*checkpoint, *backend,
                                   {.max_tokens = engine.max_step_tokens,

@@ -78,12 +78,9 @@ struct TextModelOptions {
   int max_step_tokens = 0, max_waiting = 0;
   std::size_t cache_bytes = 0;
   std::filesystem::path chat_template_file = {};  // instead of the model's own; empty: the model's own
-  // Whether replies in Harmony keep to its form; nullopt: on a CPU, and on a GPU if masks_harmony_on_gpu.
-  std::optional<bool> harmony_mask = {};
+  // Whether replies in Harmony keep to its form.
+  bool harmony_mask = true;
 };
-
-// What masks cost beside the steps of a GPU has not been measured, so that there they are made on request.
-inline constexpr bool masks_harmony_on_gpu = false;
 
 // Called while a model is loaded. Each may be empty.
 struct LoadCallbacks {

@@ -118,9 +118,8 @@ void add_load_options(Command command, LoadOptions& options) {
       .shows_default();
   command.flag("--verbose", options.verbose,
                "print on stderr how fast the model was read and which tensors were converted");
-  command.flag(
-      "--harmony-mask,!--no-harmony-mask", options.model.harmony_mask,
-      "replies of gpt-oss cannot violate Harmony's form, nor calls their schemas; the default on a CPU");
+  command.flag("--harmony-mask,!--no-harmony-mask", options.model.harmony_mask,
+               "replies of gpt-oss cannot violate Harmony's form, nor calls their schemas; the default");
   command.flag("--deterministic", options.model.deterministic,
                "an answer does not depend on other requests; the seed is 0 unless given");
 }
