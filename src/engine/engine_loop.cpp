@@ -183,7 +183,7 @@ EngineLoop::QueuedStep EngineLoop::queue_step(StepPlan plan, Ahead ahead) {
   copy_blocks(plan.copies);
   const Matrix logits = forward(plan);
   QueuedStep step = {.plan = std::move(plan)};
-  if (ahead == Ahead::yes && has_constraint(step.plan)) {
+  if (ahead == Ahead::yes && logits.rows > 0 && has_constraint(step.plan)) {
     step.undrawn = logits;
     return step;
   }
