@@ -186,7 +186,7 @@ class CudaBackend final : public Backend {
   void rotate_and_store(Matrix qkv, Matrix rope_table, const AttentionCall& call) override {
     if (qkv.rows > 0) cuda::rotate_and_store(queue(), qkv, rope_table, call);
   }
-  void attend(Matrix out, Matrix qkv, const AttentionCall& call) override;
+  void attend(Matrix out, Matrix qkv, const AttentionCall& call) override { attend_rest(out, qkv, call, 0); }
   void rotate_and_attend(Matrix out, Matrix qkv, Matrix rope_table, const AttentionCall& call) override;
   void activate(Matrix out, Matrix in, const ActivationSpec& activation) override {
     if (out.rows > 0) cuda::activate(queue(), out, in, activation);
@@ -225,6 +225,8 @@ class CudaBackend final : public Backend {
     if (current != device_) check(cudaSetDevice(device_));
   }
   AttendScratch attend_scratch();
+  void attend_rest(Matrix out, Matrix qkv, const AttentionCall& call, int decodes);
+  int decodes_apart(const AttentionCall& call, Matrix rope_table) const;
   AttentionProblem problem_of(const AttentionOperation& operation, int tokens, CacheTypes cache) const;
   AttentionProblem problem_of(const AttentionCall& call, Matrix rope_table) const;
   static constexpr std::size_t attend_bytes =
@@ -334,35 +336,58 @@ AttentionProblem CudaBackend::problem_of(const AttentionCall& call, Matrix rope_
   return problem_of(operation, call.step.tokens.rows, {call.cache.keys.dtype, call.cache.values.dtype});
 }
 
-void CudaBackend::attend(Matrix out, Matrix qkv, const AttentionCall& call) {
-  if (out.rows == 0) return;
-  using Run = void (*)(CudaBackend&, Matrix, Matrix, const AttentionCall&);
+// Of all sequences but the first `decodes`.
+void CudaBackend::attend_rest(Matrix out, Matrix qkv, const AttentionCall& call, int decodes) {
+  if (out.rows == decodes) return;
+  using Run = void (*)(CudaBackend&, Matrix, Matrix, const AttentionCall&, int);
   static constexpr std::array<RunRow<AttendKernel, Run>, attend_kernels> rows = {{
-      {AttendKernel::hopper, [](CudaBackend& own, Matrix to, Matrix from,
-                                const AttentionCall& c) { attend_hopper(own.queue(), to, from, c); }},
+      {AttendKernel::hopper, [](CudaBackend& own, Matrix to, Matrix from, const AttentionCall& c,
+                                int first) { attend_hopper(own.queue(), to, from, c, first); }},
       {AttendKernel::hopper_and_tiles,
-       [](CudaBackend& own, Matrix to, Matrix from, const AttentionCall& c) {
-         attend_hopper_and_tiles(own.queue(), to, from, c);
+       [](CudaBackend& own, Matrix to, Matrix from, const AttentionCall& c, int first) {
+         attend_hopper_and_tiles(own.queue(), to, from, c, first);
        }},
-      {AttendKernel::tiles, [](CudaBackend& own, Matrix to, Matrix from,
-                               const AttentionCall& c) { attend_tiles(own.queue(), to, from, c); }},
+      {AttendKernel::tiles, [](CudaBackend& own, Matrix to, Matrix from, const AttentionCall& c,
+                               int first) { attend_tiles(own.queue(), to, from, c, first); }},
       {AttendKernel::rows,
-       [](CudaBackend& own, Matrix to, Matrix from, const AttentionCall& c) {
-         attend_rows(own.queue(), to, from, c, own.attend_scratch());
+       [](CudaBackend& own, Matrix to, Matrix from, const AttentionCall& c, int first) {
+         attend_rows(own.queue(), to, from, c, first, own.attend_scratch());
        }},
   }};
   static_assert(is_in_order(rows));
-  const AttendKernel kernel = choose_attend(problem_of(call, {})).kernel;
-  rows[static_cast<std::size_t>(kernel)].run(*this, out, qkv, call);
+  AttentionProblem problem = problem_of(call, {});
+  problem.tokens -= decodes;
+  problem.sequences -= decodes;
+  const AttendKernel kernel = choose_attend(problem).kernel;
+  rows[static_cast<std::size_t>(kernel)].run(*this, out, qkv, call, decodes);
 }
 
+Matrix without_first(Matrix matrix, int rows) {
+  return {matrix.data + matrix.top(rows).bytes(), matrix.dtype, matrix.rows - rows, matrix.cols};
+}
+
+// How many sequences at the start of the step the decode kernel takes.
+int CudaBackend::decodes_apart(const AttentionCall& call, Matrix rope_table) const {
+  AttentionProblem problem = problem_of(call, rope_table);
+  const int decodes = problem.tokens == problem.sequences ? problem.sequences : call.step.decodes;
+  problem.tokens = problem.sequences = decodes;
+  return choose_rotate_and_attend(problem).kernel == RotateAttendKernel::decode ? decodes : 0;
+}
+
+// One row of a prompt must not send all decodes of its step to the kernels of prompts, which read a context
+// for one query.
 void CudaBackend::rotate_and_attend(Matrix out, Matrix qkv, Matrix rope_table, const AttentionCall& call) {
-  const RotateAttendRow& row = choose_rotate_and_attend(problem_of(call, rope_table));
-  if (row.kernel == RotateAttendKernel::decode) {
-    return attend_decode(queue(), out, qkv, rope_table, call, attend_scratch());
+  const int decodes = decodes_apart(call, rope_table), rest = out.rows - decodes;
+  if (decodes > 0) {
+    attend_decode(queue(), out.top(decodes), qkv.top(decodes), rope_table, call, attend_scratch());
   }
-  rotate_and_store(qkv, rope_table, call);
-  attend(out, qkv, call);
+  if (rest == 0) return;
+  StepInputs step;
+  step.positions = without_first(call.step.positions, decodes);
+  const KvGroup group = {.slots = without_first(call.group.slots, decodes), .block_table = {}};
+  cuda::rotate_and_store(queue(), without_first(qkv, decodes), rope_table,
+                         {call.spec, call.weights, step, group, call.cache});
+  attend_rest(out, qkv, call, decodes);
 }
 
 std::string CudaBackend::kernel_for(const Operation& operation, int tokens) const {

@@ -37,13 +37,15 @@ struct CacheMap {
   __device__ int first_visible(int position) const { return window > 0 ? max(0, position - window + 1) : 0; }
 };
 
-inline CacheMap cache_map(const AttentionCall& call) {
-  return {.block_table = integers_of(call.group.block_table),
-          .query_start = integers_of(call.step.query_start),
+// Without the first `decodes` sequences, which have one row each. Rows keep their numbers.
+inline CacheMap cache_map(const AttentionCall& call, int decodes) {
+  return {.block_table =
+              integers_of(call.group.block_table) + std::int64_t{decodes} * call.group.block_table.cols,
+          .query_start = integers_of(call.step.query_start) + decodes,
           .positions = integers_of(call.step.positions),
           .table_cols = call.group.block_table.cols,
           .block_size = call.step.block_size,
-          .sequences = call.step.context_len.rows,
+          .sequences = call.step.context_len.rows - decodes,
           .window = call.spec.window};
 }
 

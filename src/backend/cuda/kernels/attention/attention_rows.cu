@@ -23,6 +23,7 @@ struct RowsCall {
   Cached keys, values;
   const float* sinks;
   int heads, kv_heads, head_dim, qkv_cols, groups, splits;
+  int first_row;  // rows before it are left out
   float scale;
   float* partial;
   std::uint32_t* tickets;
@@ -201,7 +202,7 @@ template <int Heads>
 __device__ RowsWork work_of(const RowsCall& call) {
   RowsWork at;
   const int group = static_cast<int>(blockIdx.x) % call.groups;
-  at.row = static_cast<int>(blockIdx.x) / call.groups;
+  at.row = call.first_row + static_cast<int>(blockIdx.x) / call.groups;
   at.split = static_cast<int>(blockIdx.y);
   at.sequence = call.map.sequence_of(at.row);
   const int shared = call.heads / call.kv_heads, chunks = (shared + Heads - 1) / Heads;
@@ -346,10 +347,10 @@ int splits_for(const Queue& queue, const RowsCall& call, std::int64_t rows, int 
 
 }  // namespace
 
-void attend_rows(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall& call,
+void attend_rows(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall& call, int decodes,
                  const AttendScratch& scratch) {
   const AttentionSpec& spec = call.spec;
-  RowsCall what = {.map = cache_map(call),
+  RowsCall what = {.map = cache_map(call, decodes),
                    .out = elements_of(out),
                    .qkv = elements_of(qkv),
                    .keys = cached(call.cache.keys, call.weights.key_scales, spec.head_dim),
@@ -361,6 +362,7 @@ void attend_rows(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall
                    .qkv_cols = qkv.cols,
                    .groups = 0,
                    .splits = 1,
+                   .first_row = decodes,
                    .scale = spec.scale,
                    .partial = scratch.partial,
                    .tickets = scratch.tickets};
@@ -368,8 +370,8 @@ void attend_rows(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall
   const CacheKind kind = kind_of(what);
   const int heads = shared == 1 ? 1 : shared <= 4 || kind != CacheKind::bf16 ? 4 : 8;
   what.groups = spec.kv_heads * ((shared + heads - 1) / heads);
-  what.splits = splits_for(queue, what, out.rows, heads, scratch);
-  const auto rows = static_cast<unsigned>(out.rows);
+  what.splits = splits_for(queue, what, out.rows - decodes, heads, scratch);
+  const auto rows = static_cast<unsigned>(out.rows - decodes);
   if (kind == CacheKind::f32) {
     return heads == 1 ? start_dims<CacheKind::f32, 1>(queue, what, rows)
                       : start_dims<CacheKind::f32, 4>(queue, what, rows);

@@ -236,9 +236,9 @@ void start_tiles(const Queue& queue, const TilesCall& call, int tiles) {
   start<128>(queue, call, static_cast<unsigned>(tiles));
 }
 
-TilesCall call_of(Matrix out, Matrix qkv, const AttentionCall& call) {
+TilesCall call_of(Matrix out, Matrix qkv, const AttentionCall& call, int decodes) {
   const AttentionSpec& spec = call.spec;
-  return {.map = cache_map(call),
+  return {.map = cache_map(call, decodes),
           .qkv = elements_of(qkv),
           .keys = cached(call.cache.keys, call.weights.key_scales, spec.head_dim),
           .values = cached(call.cache.values, call.weights.value_scales, spec.head_dim),
@@ -255,21 +255,23 @@ TilesCall call_of(Matrix out, Matrix qkv, const AttentionCall& call) {
 
 }  // namespace
 
-void attend_tiles(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall& call) {
-  start_tiles(queue, call_of(out, qkv, call), out.rows / tile + call.step.context_len.rows);
+void attend_tiles(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall& call, int decodes) {
+  const TilesCall tiles = call_of(out, qkv, call, decodes);
+  start_tiles(queue, tiles, (out.rows - decodes) / tile + tiles.map.sequences);
 }
 
-void attend_hopper(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall& call) {
-  start_hopper(queue, call_of(out, qkv, call), out.rows);
+void attend_hopper(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall& call, int decodes) {
+  start_hopper(queue, call_of(out, qkv, call, decodes), out.rows - decodes);
 }
 
-void attend_hopper_and_tiles(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall& call) {
-  TilesCall large = call_of(out, qkv, call);
+void attend_hopper_and_tiles(const Queue& queue, Matrix out, Matrix qkv, const AttentionCall& call,
+                             int decodes) {
+  TilesCall large = call_of(out, qkv, call, decodes);
   large.min_rows = few_rows + 1;
-  start_hopper(queue, large, out.rows);
-  TilesCall small = call_of(out, qkv, call);
+  start_hopper(queue, large, out.rows - decodes);
+  TilesCall small = call_of(out, qkv, call, decodes);
   small.max_rows = few_rows;
-  start_tiles(queue, small, call.step.context_len.rows);
+  start_tiles(queue, small, small.map.sequences);
 }
 
 }  // namespace inferno::cuda
