@@ -27,7 +27,8 @@ class PromptBudget {
   }
 
  private:
-  static constexpr int min_rows = 64;  // prompts must get done, too
+  // Prompts must get done, too: answers alone may already take longer than the limit.
+  static constexpr int min_rows = 256;
   int max_rows_, rows_;
   double max_seconds_;
 };

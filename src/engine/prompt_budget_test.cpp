@@ -11,19 +11,19 @@ TEST(PromptBudget, ShrinksInProportionToASlowStep) {
   budget.note(1024, 0.08);
   EXPECT_EQ(budget.rows(), 512);
   budget.note(512, 100.0);
-  EXPECT_EQ(budget.rows(), 64) << "prompts must get done, too";
+  EXPECT_EQ(budget.rows(), 256) << "prompts must get done, too";
 }
 
 TEST(PromptBudget, GrowsWhileStepsAreFast) {
   PromptBudget budget(1024, 0.04);
   budget.note(1024, 0.4);
-  EXPECT_EQ(budget.rows(), 102);
-  budget.note(102, 0.01);
-  EXPECT_EQ(budget.rows(), 127);
+  EXPECT_EQ(budget.rows(), 256);
+  budget.note(256, 0.01);
+  EXPECT_EQ(budget.rows(), 320);
   budget.note(50, 0.01);
-  EXPECT_EQ(budget.rows(), 127) << "a step that did not use all of it shows nothing";
-  budget.note(127, 0.039);
-  EXPECT_EQ(budget.rows(), 127) << "close to the limit";
+  EXPECT_EQ(budget.rows(), 320) << "a step that did not use all of it shows nothing";
+  budget.note(320, 0.039);
+  EXPECT_EQ(budget.rows(), 320) << "close to the limit";
   for (int i = 0; i < 20; ++i) budget.note(budget.rows(), 0.01);
   EXPECT_EQ(budget.rows(), 1024);
 }

@@ -35,7 +35,7 @@ inline Cached cached(const Matrix& matrix, const Matrix& scales, int head_dim) {
           .head_bytes = static_cast<int>(bytes_for(matrix.dtype, static_cast<std::size_t>(head_dim)))};
 }
 
-// E4M3 as float without a table; NaN stays NaN, so that logits show a fault.
+// E4M3 as float without a table; NaN stays NaN, so that logits show a fault (StoredRun reads it as 480).
 __device__ inline float fp8_value(std::uint32_t code) {
   const std::uint32_t magnitude = code & 0x7Fu;
   const float value = __uint_as_float(magnitude << 20 | (code & 0x80u) << 24) * 0x1p120f;
