@@ -82,7 +82,7 @@ def main():
         if arguments.for_proofs:
             for path in sorted((reference / "tokenizers/gpt-oss").iterdir()):
                 add(archive, f"tokenizer/{path.name}", path.read_bytes())
-        for folder in () if arguments.for_proofs else ("models", "gguf", "real"):
+        for folder in () if arguments.for_proofs else ("models", "gguf", "real", "quantized"):
             for path in sorted((reference / folder).rglob("*")):
                 if not path.is_file():
                     continue
