@@ -149,11 +149,11 @@ class Disconnects(scene.Scene):
             for number in range(first, first + 50):
                 leave_at_random(self.server, number, dice)
 
-        leave(0)
-        self.server.wait_until_idle()
-        before = self.server.memory()
-        scene.together(lambda index: leave(50 * index), 20)
-        self.server.wait_until_idle()
+        # A first crowd touches as much of the KV cache, and starts as many threads, as the second one.
+        for crowd in range(2):
+            before = self.server.memory()
+            scene.together(lambda index: leave(50 * (20 * crowd + index)), 20)
+            self.server.wait_until_idle()
         scene.until(lambda: self.server.descriptors() <= self.descriptors, 10, "descriptors are closed")
         scene.until(lambda: self.server.metrics()["inferno_open_connections"] == 1, 10, "only the connection that asks is open")
         # The first batch with several masked rows starts the threads that fill masks.
