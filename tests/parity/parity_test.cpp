@@ -34,7 +34,7 @@ class ScatteredBatch {
   ScatteredBatch(const Checkpoint& checkpoint, int threads, const CacheChoice& cache = {},
                  int length = prompt_tokens)
       : length_(length),
-        is_rounded_(!cache.is_auto()),
+        cache_(cache),
         backend_(model_backend().make(threads)),
         model_(load_model(
             checkpoint, *backend_,
@@ -47,7 +47,10 @@ class ScatteredBatch {
     const bool has_experts = std::ranges::any_of(
         spec().blocks, [](const BlockSpec& block) { return std::holds_alternative<MoeMlp>(block.mlp); });
     const double parity = has_experts ? model_backend().expert_parity : model_backend().parity;
-    return is_rounded_ ? std::max(parity, model_backend().rounded_cache) : parity;
+    if (cache_.is_auto()) return parity;
+    // Both results have keys on other sides: sqrt(2) times as far from each other as one is from the truth.
+    const bool is_fp8 = cache_.keys == DType::f8_e4m3 || cache_.values == DType::f8_e4m3;
+    return std::max(parity, is_fp8 ? 1.4 * model_backend().fp8_cache : model_backend().rounded_cache);
   }
 
   Sequence sequence(unsigned seed) {
@@ -81,7 +84,7 @@ class ScatteredBatch {
 
  private:
   int length_;
-  bool is_rounded_;
+  CacheChoice cache_;
   std::unique_ptr<Backend> backend_;
   LoadedModel model_;
   BatchRunner runner_;
