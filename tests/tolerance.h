@@ -37,6 +37,9 @@ inline constexpr double bf16_position_logits = 2.5e-2;
 // 3.8e-2 with FP8, whose steps are larger.
 inline constexpr double bf16_rounded_cache_logits = 2.5e-2;
 inline constexpr double bf16_fp8_cache_logits = 4e-2;
+// ... between two results with FP8: 5.2e-2 was measured in a tiny variant. There and in another one, weights
+// off by up to 2^-9 move the last logits by 2e-2 to 1e-1 on the CPU, too.
+inline constexpr double bf16_fp8_parity_logits = 5.6e-2;
 // ... between two such results, each rounded in its own way.
 inline constexpr double bf16_parity_logits = 2.1e-2;
 

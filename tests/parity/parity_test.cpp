@@ -48,9 +48,8 @@ class ScatteredBatch {
         spec().blocks, [](const BlockSpec& block) { return std::holds_alternative<MoeMlp>(block.mlp); });
     const double parity = has_experts ? model_backend().expert_parity : model_backend().parity;
     if (cache_.is_auto()) return parity;
-    // Both results have keys on other sides: sqrt(2) times as far from each other as one is from the truth.
     const bool is_fp8 = cache_.keys == DType::f8_e4m3 || cache_.values == DType::f8_e4m3;
-    return std::max(parity, is_fp8 ? 1.4 * model_backend().fp8_cache : model_backend().rounded_cache);
+    return std::max(parity, is_fp8 ? model_backend().fp8_parity : model_backend().rounded_cache);
   }
 
   Sequence sequence(unsigned seed) {

@@ -15,6 +15,7 @@ inline ModelBackend cpu_promises(std::unique_ptr<Backend> (*make)(int threads)) 
           .expert_parity = 0.0,
           .rounded_cache = 0.0,
           .fp8_cache = 0.0,
+          .fp8_parity = 0.0,
           .tie = 0.02f,
           .cache = DType::f32,
           .promises_bits = true};

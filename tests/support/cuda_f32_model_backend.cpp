@@ -14,6 +14,7 @@ const ModelBackend& model_backend() {
                                        .expert_parity = parity_logits,
                                        .rounded_cache = rounded_cache_logits,
                                        .fp8_cache = rounded_cache_logits,
+                                       .fp8_parity = rounded_cache_logits,
                                        .tie = 0.02f,
                                        .cache = DType::f32};
   return backend;

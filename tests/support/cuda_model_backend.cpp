@@ -13,6 +13,7 @@ const ModelBackend& model_backend() {
                                        .expert_parity = 0.2,
                                        .rounded_cache = bf16_rounded_cache_logits,
                                        .fp8_cache = bf16_fp8_cache_logits,
+                                       .fp8_parity = bf16_fp8_parity_logits,
                                        .tie = 0.25f,
                                        .cache = DType::bf16,
                                        .one_position = bf16_position_logits / bf16_activation_logits,

@@ -15,7 +15,8 @@ struct ModelBackend {
   double decoded_weights;                   // ... from those of the same weights as plain floats
   double parity;                            // ... from the same tokens in other chunks or batches
   double expert_parity;                     // ... if another expert may be chosen
-  double rounded_cache, fp8_cache;          // ... from the reference or other chunks, with a rounded KV cache
+  double rounded_cache, fp8_cache;          // ... from the reference, with a rounded KV cache
+  double fp8_parity;                        // ... from other chunks with FP8; rounded_cache with other types
   float tie;                                // logits of a trained model closer than this may be swapped
   DType cache;
   bool promises_bits = false;  // the same bits in every batch
