@@ -5,6 +5,7 @@ Needs nothing but Python; a process for each core fills the files. Equal argumen
 
     tools/make_shape_checkpoint.py /dev/shm/gpt-oss-20b --tokenizer FOLDER   # 13.8 GB
     tools/make_shape_checkpoint.py OUT --config tests/data/models/gpt_oss/config.json
+    tools/make_shape_checkpoint.py OUT --tokenizer FOLDER --ascii   # greedy answers are ASCII text, for servers that parse them
 """
 import argparse
 import json
@@ -120,6 +121,26 @@ def plan_file(path, tensors, seed):
     return [(path, 8 + len(text) + offset, *rest) for path, offset, *rest in tasks], at
 
 
+def is_ascii_text(token):
+    """a byte-level token (Ġ is a space, Ċ a line feed) that is printable ASCII"""
+    return all(" " < letter <= "~" or letter in "ĠĊ" for letter in token)
+
+
+def keep_ascii(out, index, config, tokenizer):
+    """Sets the rows of the output matrix to zero that are not ASCII text. Of thousands of random logits one is above zero, so
+    that greedy answers have ASCII tokens only."""
+    vocab = json.loads((tokenizer / "tokenizer.json").read_text())["model"]["vocab"]
+    kept = {number for token, number in vocab.items() if is_ascii_text(token)}
+    with open(out / index["lm_head.weight"], "r+b") as file:
+        length, = struct.unpack("<Q", file.read(8))
+        start = 8 + length + json.loads(file.read(length))["lm_head.weight"]["data_offsets"][0]
+        row = 2 * config["hidden_size"]
+        for number in range(config["vocab_size"]):
+            if number not in kept:
+                file.seek(start + number * row)
+                file.write(bytes(row))
+
+
 def split(tensors, shards):
     """neighbours stay together, and every shard has about as many bytes"""
     sizes = {name: math.prod(shape) for name, (_, shape, _) in tensors.items()}
@@ -137,7 +158,10 @@ def main():
     parser.add_argument("--tokenizer", type=pathlib.Path, help="a folder whose tokenizer files are copied")
     parser.add_argument("--shards", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--ascii", action="store_true", help="greedy answers are ASCII text; needs --tokenizer")
     options = parser.parse_args()
+    if options.ascii and not options.tokenizer:
+        parser.error("--ascii needs --tokenizer: only the vocabulary says which tokens are ASCII text")
     began = time.monotonic()
     config = json.loads(options.config.read_text()) if options.config else GPT_OSS_20B
     options.out.mkdir(parents=True, exist_ok=True)
@@ -159,6 +183,8 @@ def main():
     with multiprocessing.Pool(len(os.sched_getaffinity(0))) as pool:
         for _ in pool.imap_unordered(fill, tasks, chunksize=4):
             pass
+    if options.ascii:
+        keep_ascii(options.out, index, config, options.tokenizer)
     print(f"{options.out}: {total / 1e9:.2f} GB in {time.monotonic() - began:.1f} s")
 
 

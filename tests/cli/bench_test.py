@@ -230,6 +230,14 @@ class ShapeCheckpoint(Scene):
         self.assertEqual(first, digest(self.make("b")))
         self.assertNotEqual(first, digest(self.make("c", "--seed", "2")))
 
+    def test_answers_in_ascii_if_asked(self):
+        def answers(folder):
+            return [inferno("generate", prompt, "-m", folder, "-n", "40", "--ignore-eos", "--temperature", "0", "--device", "cpu").stdout
+                    for prompt in ("hello", "one two", "x")]
+
+        self.assertTrue(all(text.strip() and text.isascii() for text in answers(self.make("ascii", "--ascii"))))
+        self.assertFalse(all(text.isascii() for text in answers(self.make("any"))))
+
 
 if __name__ == "__main__":
     unittest.main()
