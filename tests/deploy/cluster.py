@@ -168,9 +168,27 @@ class Cluster:
         """Requests that HAProxy sent again because they got no byte of an answer, by its own counter."""
         return int(self.statistics()[("workers", "BACKEND")]["wretr"])
 
-    def serf_says(self, name):
-        done = subprocess.run(["ip", "netns", "exec", "lb", "serf", "members", "-format=json"], capture_output=True, text=True)
-        return {member["name"]: member["status"] for member in json.loads(done.stdout)["members"]}.get(name) if done.returncode == 0 else None
+    def members(self, machine):
+        """{name: state} as the agent of a machine knows them; nobody while it does not answer."""
+        done = subprocess.run(["ip", "netns", "exec", machine, "serf", "members", "-format=json"], capture_output=True, text=True)
+        return {member["name"]: member["status"] for member in json.loads(done.stdout)["members"]} if done.returncode == 0 else {}
+
+    def all_say(self, state):
+        """Whether every agent says this of every other one."""
+        return all(self.members(machine) == {name: "alive" if name == machine else state for name in self.serfs} for machine in self.serfs)
+
+    def block_gossip(self):
+        """Every machine drops what comes to Serf's port by UDP and TCP, without an answer, as a firewall does. A lookup of routes drops it,
+        before the table of local addresses, because packet filters may be missing in the kernel."""
+        self.change_rules("rule add pref 10 lookup local", "rule del pref 0",
+                          *(f"rule add pref 1 iif eth0 ipproto {protocol} dport 7946 blackhole" for protocol in ("udp", "tcp")))
+
+    def unblock_gossip(self):
+        self.change_rules("rule del pref 1", "rule del pref 1", "rule add pref 0 lookup local", "rule del pref 10")
+
+    def change_rules(self, *commands):
+        for machine in self.addresses:
+            run("ip", "-n", machine, "-batch", "-", input="".join(f"{command}\n" for command in commands))
 
     def kill(self, name):
         self.processes[name].kill()

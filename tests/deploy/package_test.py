@@ -17,18 +17,13 @@ import unittest
 
 import packages
 import root
+from packages import documented
 
 MAX_PACKAGE = 25_000_000
 # What Depends says of every build. The portable one is written for it (check_portable.py); one that is linked with Debian's own
 # libraries needs no more, because what needs a newer glibc is in libstdc++.so and libgcc_s.so there.
 GLIBC = "2.34"
 TO_AN_ANSWER = 5  # seconds, from dpkg -i on
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-
-def documented(number):
-    """A block of commands of docs/install.md."""
-    return re.findall(r"^```sh\n(.*?)^```", (ROOT / "docs/install.md").read_text(), re.DOTALL | re.MULTILINE)[number]
 
 
 class Contents(unittest.TestCase):

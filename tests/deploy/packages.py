@@ -1,9 +1,11 @@
-"""Builds packages of a build folder once for all tests: packages.folder(BUILD)."""
+"""Builds packages of a build folder once for all tests: packages.folder(BUILD). And what the documents say about them."""
 import fcntl
 import os
 import pathlib
+import re
 import subprocess
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 EPOCH = "1700000000"
 NAMES = ("inferno", "inferno-balancer", "libinferno0", "libinferno-dev")
 
@@ -16,12 +18,17 @@ def folder(build):
     with open(out / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         stamp = out / "stamp"
-        sources = [build / "inferno", build / "libinferno.so", build / "libinferno.a", build / "CPackConfig.cmake", *(build.parents[1] / "deploy").rglob("*"), *(build.parents[1] / "packaging").rglob("*")]
+        sources = [build / "inferno", build / "libinferno.so", build / "libinferno.a", build / "CPackConfig.cmake", *(ROOT / "deploy").rglob("*"), *(ROOT / "packaging").rglob("*")]
         if not stamp.exists() or stamp.stat().st_mtime < max(file.stat().st_mtime for file in sources):
             done = subprocess.run(["cpack", "-B", str(out)], cwd=build, capture_output=True, text=True, env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH})
             assert done.returncode == 0, done.stdout + done.stderr
             stamp.touch()
     return out
+
+
+def documented(number, page="install.md"):
+    """A block of commands of a page of docs/."""
+    return re.findall(r"^```sh\n(.*?)^```", (ROOT / "docs" / page).read_text(), re.DOTALL | re.MULTILINE)[number]
 
 
 def deb(build, name="inferno"):
