@@ -37,32 +37,50 @@ constexpr Route table[] = {
     {"GET", "/", page, open, Work::quick},
 };
 
-// Routes of other servers, by the beginning of their paths with or without /v1.
+// Routes of other servers, without /v1: a path that is one of these, or continues one behind a slash.
 struct OtherRoute {
   std::string_view path, advice;
 };
+constexpr std::string_view ollama = "Ollama's API is not available: use POST /v1/chat/completions";
+constexpr std::string_view batch_file = "use inferno generate --batch FILE";
 constexpr std::string_view text_only = "this server generates text and does nothing else";
 constexpr std::string_view stores_nothing = "this server stores nothing: send the whole conversation";
 constexpr OtherRoute other_routes[] = {
-    {"/api/", "Ollama's API is not available: use POST /v1/chat/completions"},
+    {"/api/generate", ollama},
+    {"/api/chat", ollama},
+    {"/api/tags", ollama},
+    {"/api/show", ollama},
+    {"/api/ps", ollama},
+    {"/api/pull", ollama},
+    {"/api/push", ollama},
+    {"/api/create", ollama},
+    {"/api/copy", ollama},
+    {"/api/delete", ollama},
+    {"/api/blobs", ollama},
+    {"/api/embed", ollama},
+    {"/api/embeddings", ollama},
+    {"/api/version", ollama},
     {"/completion", "use POST /v1/completions"},
     {"/infill", "the model continues a text and does not fill gaps: use POST /v1/completions"},
     {"/slots", "GET /metrics and GET /props tell what runs"},
     {"/lora-adapters", "adapters are not available: serve the merged model"},
     {"/embed", text_only},
+    {"/embedding", text_only},
+    {"/embeddings", text_only},
     {"/rerank", text_only},
+    {"/reranking", text_only},
     {"/score", text_only},
     {"/pooling", text_only},
     {"/classify", text_only},
     {"/audio", text_only},
     {"/images", text_only},
     {"/moderations", text_only},
-    {"/batches", "use inferno generate --batch FILE"},
-    {"/messages/batches", "use inferno generate --batch FILE"},
+    {"/batches", batch_file},
+    {"/messages/batches", batch_file},
     {"/files", stores_nothing},
-    {"/responses/", stores_nothing},
+    {"/responses", stores_nothing},
     {"/conversations", stores_nothing},
-    {"/chat/completions/", stores_nothing},
+    {"/chat/completions", stores_nothing},
     {"/assistants", stores_nothing},
     {"/threads", stores_nothing},
 };
@@ -97,7 +115,8 @@ RouteMatch find_route(std::string_view method, std::string_view path) {
 std::string_view advice_for(std::string_view path) {
   if (path.starts_with("/v1/")) path.remove_prefix(3);
   for (const OtherRoute& other : other_routes) {
-    if (path.starts_with(other.path)) return other.advice;
+    const bool begins = path.starts_with(other.path);
+    if (begins && (path.size() == other.path.size() || path[other.path.size()] == '/')) return other.advice;
   }
   return "docs/server.md lists them; the API is under /v1";
 }

@@ -60,7 +60,9 @@ class Manners(Scene):
     def test_unknown_routes_and_wrong_methods(self):
         self.assert_error(self.server.get("/nowhere"), 404)
         for path, advice in (("/api/chat", "/v1/chat/completions"), ("/completion", "/v1/completions"), ("/v1/embeddings", "generates text"),
-                             ("/v1/responses/resp_1", "stores nothing"), ("/v1/nowhere", "docs/server.md")):
+                             ("/v1/responses/resp_1", "stores nothing"), ("/api/blobs/sha256:0", "Ollama"), ("/v1/audio/speech", "generates text"),
+                             ("/v1/nowhere", "docs/server.md"), ("/api/generatexyz", "docs/server.md"), ("/embedded", "docs/server.md"),
+                             ("/v1/filesystem", "docs/server.md")):
             self.assertIn(advice, self.assert_error(self.server.post(path, {}), 404)["message"])
         for path in ("/v1/messages/batches", "/v1/messages/msg_1"):  # Anthropic's clients read the error of any route
             answer = self.server.post(path, {})
