@@ -147,7 +147,16 @@ bool ModelFiles::has_tokenizer() const {
 }
 
 std::unique_ptr<Tokenizer> ModelFiles::tokenizer() const {
-  return metadata_ ? make_tokenizer(vocabulary_of(*metadata_)) : load_tokenizer(path_);
+  if (metadata_) return make_tokenizer(vocabulary_of(*metadata_));
+  if (is_folder_) return load_tokenizer(path_);
+  try {
+    return load_tokenizer(path_);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::corrupt || !error.advice().next.empty()) throw;
+    fail(error.kind(), error.what(),
+         {.why = error.advice().why,
+          .next = "pass a model's name or folder, a .gguf file or a tokenizer.json"});
+  }
 }
 
 ModelTemplates ModelFiles::templates() const {

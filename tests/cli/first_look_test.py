@@ -76,8 +76,12 @@ class FirstLook(unittest.TestCase):
         for words, following in ((("generate", "-f", "nofile"), "check the path, which is relative to the current folder"),
                                  (("serve", "builtin", "--api-key-file", "/nofile"), "check the path"),
                                  (("generate", "-o", "/", "hi"), "choose another file, or check the folder and its permissions"),
-                                 (("generate", "--device", "tpu", "hi"), "inferno doctor shows the devices of this machine")):
-            done = subprocess.run([PROGRAM, *words], capture_output=True, env=environment(), timeout=60, stdin=subprocess.DEVNULL)
+                                 (("generate", "--device", "tpu", "hi"), "inferno doctor shows the devices of this machine"),
+                                 (("generate",), "pass it as an argument, with -p TEXT, with -f FILE, or on standard input"),
+                                 (("tokenize", models.ROOT / "README.md", "hi"), "pass a model's name or folder, a .gguf file or a tokenizer.json"),
+                                 (("template", "builtin", "--messages", models.ROOT / "README.md"),
+                                  'pass JSON with --messages, such as [{"role": "user", "content": "Hello"}]')):
+            done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, env=environment(), timeout=60, stdin=subprocess.DEVNULL)
             self.assertNotEqual(done.returncode, 0)
             self.assertTrue(done.stderr.decode().endswith(f"\nnext:  {following}\n"), done.stderr)
 

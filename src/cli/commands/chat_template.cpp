@@ -51,21 +51,40 @@ std::chrono::local_seconds parse_now(const std::string& given) {
   return local_days(date) + hours(hour) + minutes(minute) + seconds(second);
 }
 
-// The variables of apply_chat_template: those it always passes are set even if the file does not have them.
-Json read_conversation(const std::string& path) {
+[[noreturn]] void refuse_conversation(ErrorKind kind, const std::string& problem) {
+  fail(kind, problem,
+       {.why = {}, .next = R"(pass JSON with --messages, such as [{"role": "user", "content": "Hello"}])"});
+}
+
+// What --messages names, as JSON with an array "messages".
+Json read_messages(const std::string& path) {
   const bool is_stdin = path == "-";
-  Json conversation = parse_json(
-      is_stdin ? read_standard_input(max_conversation) : read_file(path, max_conversation, Pipes::accept),
-      is_stdin ? "standard input" : path);
+  const std::string text =
+      is_stdin ? read_standard_input(max_conversation) : read_file(path, max_conversation, Pipes::accept);
+  const std::string name = is_stdin ? "standard input" : path;
+  Json conversation;
+  try {
+    conversation = parse_json(text, name);
+  } catch (const Error& error) {
+    refuse_conversation(error.kind(), error.what());
+  }
   if (conversation.is_array()) conversation = {{"messages", std::move(conversation)}};
   if (!conversation.is_object() || !conversation.contains("messages")) {
-    fail(ErrorKind::invalid_request,
-         fmt::format("{}: expected an array of messages, or an object with \"messages\"", path));
+    refuse_conversation(
+        ErrorKind::invalid_request,
+        fmt::format("{}: expected an array of messages, or an object with \"messages\"", name));
   }
   if (!conversation.at("messages").is_array()) {
-    fail(ErrorKind::invalid_request, fmt::format("{}: messages: expected an array, found {}", path,
-                                                 conversation.at("messages").type_name()));
+    refuse_conversation(ErrorKind::invalid_request,
+                        fmt::format("{}: messages: expected an array, found {}", name,
+                                    conversation.at("messages").type_name()));
   }
+  return conversation;
+}
+
+// The variables of apply_chat_template: those it always passes are set even if the file does not have them.
+Json read_conversation(const std::string& path) {
+  Json conversation = read_messages(path);
   for (const char* name : {"tools", "documents"}) {
     if (!conversation.contains(name)) conversation[name] = nullptr;
   }

@@ -159,11 +159,16 @@ std::string read_prompt(const GenerateOptions& options, ChosenModel& model) {
                           : "";
     return more.empty() ? prompt : prompt + "\n\n" + more;
   }
+  const Advice advice = {.why = {},
+                         .next = "pass it as an argument, with -p TEXT, with -f FILE, or on standard input"};
   if (!is_dash && terminal::is_terminal(STDIN_FILENO)) {
-    fail(ErrorKind::invalid_request, "no prompt given",
-         {.why = {}, .next = "pass it as an argument, with -p TEXT, with -f FILE, or on standard input"});
+    fail(ErrorKind::invalid_request, "no prompt given", advice);
   }
-  return read_input(options, model, "the prompt", "");
+  std::string prompt = read_input(options, model, "the prompt", "");
+  if (prompt.empty()) {
+    fail(ErrorKind::invalid_request, "no prompt given: standard input is empty", advice);
+  }
+  return prompt;
 }
 
 std::string dumped(const Json& json) {
