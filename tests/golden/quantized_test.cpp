@@ -25,7 +25,7 @@ TEST_P(Published, AgreesWithTheReferenceAtEveryLevel) {
   const auto& [name, level] = GetParam();
   const auto reference = shared_reference();
   if (!reference) GTEST_SKIP() << "no ../shared/reference";
-  if (level > cpu::best_level()) GTEST_SKIP() << "this CPU has no " << name_of(level);
+  if (!cpu::can_run(level)) GTEST_SKIP() << "this CPU has no " << name_of(level);
   const std::filesystem::path path = *reference / "quantized" / name;
   const auto checkpoint = open_checkpoint(path);
   const auto backend = make_cpu_backend(2, level);
@@ -45,7 +45,7 @@ TEST_P(Published, AgreesWithTheReferenceOfARoundedCache) {
   const auto& [name, level] = GetParam();
   const auto reference = shared_reference();
   if (!reference) GTEST_SKIP() << "no ../shared/reference";
-  if (level > cpu::best_level()) GTEST_SKIP() << "this CPU has no " << name_of(level);
+  if (!cpu::can_run(level)) GTEST_SKIP() << "this CPU has no " << name_of(level);
   const std::filesystem::path path = *reference / "quantized" / name;
   const auto checkpoint = open_checkpoint(path);
   const auto backend = make_cpu_backend(2, level);
@@ -72,8 +72,7 @@ TEST_P(Published, AgreesWithTheReferenceOfARoundedCache) {
 
 INSTANTIATE_TEST_SUITE_P(Quantized, Published,
                          ::testing::Combine(::testing::ValuesIn(published_quantizations()),
-                                            ::testing::Values(IsaLevel::portable, IsaLevel::avx2,
-                                                              IsaLevel::avx512, IsaLevel::avx512_vnni)),
+                                            ::testing::ValuesIn(cpu::all_levels)),
                          [](const auto& one) {
                            return std::get<0>(one.param) + "_" + std::string(name_of(std::get<1>(one.param)));
                          });

@@ -12,8 +12,11 @@ std::vector<std::string> backend_names() {
   std::vector<std::string> names;
   for (const cpu::IsaLevel level : cpu::all_levels) {
     const std::string_view name = cpu::name_of(level);
-    if (level < cpu::best_level()) names.push_back(fmt::format("cpu_{}_2", name));
-    if (level != cpu::best_level()) continue;
+    if (!cpu::can_run(level)) continue;
+    if (level != cpu::best_level()) {
+      names.push_back(fmt::format("cpu_{}_2", name));
+      continue;
+    }
     for (const int threads : {1, 2, 3}) names.push_back(fmt::format("cpu_{}_{}", name, threads));
   }
   return names;

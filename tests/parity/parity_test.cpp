@@ -211,6 +211,7 @@ std::string name_of_wide(const ::testing::TestParamInfo<WideCase>& one) {
 class WideParity : public ::testing::TestWithParam<WideCase> {};
 
 TEST_P(WideParity, NeitherCuttingNorOtherSequencesNorThreadsChangeTheLogits) {
+  if (model_backend().is_simulated) GTEST_SKIP() << "takes a minute";
   const CacheChoice cache = parse_cache_choice(GetParam().cache, "test");
   const std::string head_dim = cache.keys == DType::q8_0 ? "96" : "40";
   const auto model = random_checkpoint(

@@ -1,6 +1,6 @@
-// The backend that whole models are tested on, and its tolerances. One of
-// cpu_model_backend.cpp, queueing_model_backend.cpp, cuda_model_backend.cpp and cuda_f32_model_backend.cpp is
-// linked.
+// The backend that whole models are tested on, and its tolerances. One of cpu_model_backend.cpp,
+// tile_model_backend.cpp, queueing_model_backend.cpp, cuda_model_backend.cpp and cuda_f32_model_backend.cpp
+// is linked.
 #pragma once
 
 #include <memory>
@@ -20,6 +20,7 @@ struct ModelBackend {
   float tie;                                // logits of a trained model closer than this may be swapped
   DType cache;
   bool promises_bits = false;  // the same bits in every batch
+  bool is_simulated = false;   // too slow for large models
   double one_position =
       1.0;  // factor by which one position may exceed the tolerance of all positions together
   // Share of positions that may miss the tolerance in a mixture of experts, because rounding sent a token to

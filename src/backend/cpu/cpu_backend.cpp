@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "backend/cpu/activation_tiles.h"
 #include "backend/cpu/memory.h"
 #include "backend/cpu/operations.h"
 #include "backend/cpu/panels.h"
@@ -232,7 +233,8 @@ std::uint64_t CpuBackend::workspace_bytes(const ModelSpec& spec, std::span<const
 
 std::string CpuBackend::kernel_for(WeightFormat format, int tokens) const {
   if (kernels_ == nullptr) return "portable, float32";
-  const std::span<const int> widths(kernels_->widths, static_cast<std::size_t>(kernels_->width_count));
+  const auto widths = ActivationTiles::widths(
+      *kernels_, has_integers(format) ? ActivationTiles::Kind::integers : ActivationTiles::Kind::floats);
   const int width = tokens >= widths.back() ? widths.back() : *std::ranges::lower_bound(widths, tokens);
   const char* arithmetic = has_integers(format)                         ? "int16 activations"
                            : panel_shape(format, 1, 1).block_bytes != 0 ? "float32"
@@ -269,7 +271,7 @@ std::string CpuBackend::kernel_for(const Operation& operation, int tokens) const
 }  // namespace cpu
 
 std::unique_ptr<Backend> make_cpu_backend(int threads, cpu::IsaLevel level, const SystemRoots& roots) {
-  if (level > cpu::best_level()) {
+  if (!cpu::can_run(level)) {
     fail(ErrorKind::unsupported, fmt::format("this CPU cannot run the {} kernels", cpu::name_of(level)),
          {.why = {}, .next = fmt::format("the best it has are {}", cpu::name_of(cpu::best_level()))});
   }

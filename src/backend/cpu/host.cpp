@@ -17,7 +17,9 @@ namespace {
 constexpr std::array level_names = {std::pair{IsaLevel::portable, std::string_view("portable")},
                                     std::pair{IsaLevel::avx2, std::string_view("avx2")},
                                     std::pair{IsaLevel::avx512, std::string_view("avx512")},
-                                    std::pair{IsaLevel::avx512_vnni, std::string_view("avx512_vnni")}};
+                                    std::pair{IsaLevel::avx512_vnni, std::string_view("avx512_vnni")},
+                                    std::pair{IsaLevel::amx_model, std::string_view("amx_model")},
+                                    std::pair{IsaLevel::amx, std::string_view("amx")}};
 
 constexpr std::size_t step = std::size_t{1} << 20;  // bytes of one piece of the bandwidth measurement
 

@@ -10,10 +10,11 @@
 
 namespace inferno::cpu {
 
-// Each level contains the ones before it. `portable` is plain C++ and runs anywhere.
-enum class IsaLevel { portable, avx2, avx512, avx512_vnni };
-inline constexpr std::array all_levels = {IsaLevel::portable, IsaLevel::avx2, IsaLevel::avx512,
-                                          IsaLevel::avx512_vnni};
+// Each level contains the ones before it. `portable` is plain C++ and runs anywhere. `amx_model` is `amx`
+// with its unit modelled in plain C++: slow, for tests, and never the best.
+enum class IsaLevel { portable, avx2, avx512, avx512_vnni, amx_model, amx };
+inline constexpr std::array all_levels = {IsaLevel::portable,    IsaLevel::avx2,      IsaLevel::avx512,
+                                          IsaLevel::avx512_vnni, IsaLevel::amx_model, IsaLevel::amx};
 
 std::string_view name_of(IsaLevel level);
 std::optional<IsaLevel> level_named(std::string_view name);
@@ -22,8 +23,9 @@ std::optional<IsaLevel> level_named(std::string_view name);
 // such as "avx2" or "avx512vnni"; the name of the processor architecture on other machines.
 std::vector<std::string> instruction_sets();
 
-// The highest level that this CPU and this build have.
+// The fastest level that this CPU and this build have.
 IsaLevel best_level();
+bool can_run(IsaLevel level);
 
 // Whether decoding gains from software prefetch. Measured with one token and Q8_0 weights on two cores: 1.4
 // times the speed on an Emerald Rapids Xeon, 0.7 times on a Zen 4 EPYC.

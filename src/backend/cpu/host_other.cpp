@@ -12,6 +12,10 @@ IsaLevel best_level() {
   return IsaLevel::portable;
 }
 
+bool can_run(IsaLevel level) {
+  return level == IsaLevel::portable;
+}
+
 const Kernels* kernels_for(IsaLevel) {
   return nullptr;
 }

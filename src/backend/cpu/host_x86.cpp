@@ -1,4 +1,7 @@
 // The host on x86-64: what CPUID and the operating system report.
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "backend/cpu/host.h"
 #include "backend/cpu/kernels.h"
 
@@ -13,11 +16,35 @@ bool has_avx512() {
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 }
 
+bool has_vnni() {
+  return has_avx512() && __builtin_cpu_supports("avx512vnni");
+}
+
+// Linux grants the large state of AMX to a process, its later threads included, when it asks for it.
+bool obtain_tiles() {
+  constexpr int request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+}
+
+bool has_amx() {
+  static const bool found = has_vnni() && __builtin_cpu_supports("amx-tile") &&
+                            __builtin_cpu_supports("amx-int8") && obtain_tiles();
+  return found;
+}
+
 Kernels with_vnni() {
   Kernels kernels = kernels_avx512;
   kernels.level = kernels_avx512_vnni.level;
   kernels.panel_kernel = kernels_avx512_vnni.panel_kernel;
   kernels.quantize = kernels_avx512_vnni.quantize;
+  return kernels;
+}
+
+Kernels with_tiles(const Kernels& of_level) {
+  Kernels kernels = with_vnni();
+  kernels.level = of_level.level;
+  kernels.panel_kernel = of_level.panel_kernel;
+  kernels.tiles = of_level.tiles;
   return kernels;
 }
 
@@ -46,10 +73,22 @@ std::vector<std::string> instruction_sets() {
 }
 
 IsaLevel best_level() {
-  if (has_avx512()) {
-    return __builtin_cpu_supports("avx512vnni") ? IsaLevel::avx512_vnni : IsaLevel::avx512;
+  for (const IsaLevel level : {IsaLevel::amx, IsaLevel::avx512_vnni, IsaLevel::avx512, IsaLevel::avx2}) {
+    if (can_run(level)) return level;
   }
-  return has_avx2() ? IsaLevel::avx2 : IsaLevel::portable;
+  return IsaLevel::portable;
+}
+
+bool can_run(IsaLevel level) {
+  switch (level) {
+    case IsaLevel::portable: return true;
+    case IsaLevel::avx2: return has_avx2();
+    case IsaLevel::avx512: return has_avx512();
+    case IsaLevel::avx512_vnni:
+    case IsaLevel::amx_model: return has_vnni();
+    case IsaLevel::amx: return has_amx();
+  }
+  return false;
 }
 
 bool wants_prefetch() {
@@ -62,6 +101,14 @@ const Kernels* kernels_for(IsaLevel level) {
     case IsaLevel::avx512: return &kernels_avx512;
     case IsaLevel::avx512_vnni: {
       static const Kernels kernels = with_vnni();
+      return &kernels;
+    }
+    case IsaLevel::amx_model: {
+      static const Kernels kernels = with_tiles(kernels_amx_model);
+      return &kernels;
+    }
+    case IsaLevel::amx: {
+      static const Kernels kernels = with_tiles(kernels_amx);
       return &kernels;
     }
     case IsaLevel::portable: break;

@@ -29,8 +29,11 @@ struct IntegerTile {
   // columns. Only for tiles of at most max_byte_tokens tokens.
   const std::int32_t *low = nullptr, *high = nullptr;  // [cols / 4, width]
   const std::int32_t* offsets = nullptr;               // [cols / 32, width]
+  // The same bytes and no pairs: [cols / 32, 2 (high, low), 16 tokens, 32]. Only for tiles of tile_tokens.
+  const std::int8_t* bytes = nullptr;
 };
 inline constexpr int max_byte_tokens = 2;
+inline constexpr int tile_tokens = 16;  // of a TileUnit
 
 inline constexpr int columns_together = 1024;  // columns summed in one run; a multiple of every block size
 
@@ -58,6 +61,18 @@ struct QuantizeCall {
   std::int32_t* pairs = nullptr;
   float *scales = nullptr, *sums16 = nullptr, *sums32 = nullptr;
   std::int32_t *low = nullptr, *high = nullptr, *offsets = nullptr;
+};
+
+// A unit that multiplies small matrices. It reads panels of integers that were unpacked once for all tiles.
+inline constexpr int unpacked_bytes_per_column = 24;  // at most
+struct TileUnit {
+  // Returns the number of units, which is PanelCall::blocks for Kernels::panel_kernel(format, tile_tokens).
+  int (*unpack)(WeightFormat format, std::byte* to, const std::byte* panel, int blocks) = nullptr;
+  // Around calls of these kernels, on the same thread.
+  void (*begin)(WeightFormat format) = nullptr;
+  void (*end)() = nullptr;
+  // Fills one token of IntegerTile::bytes, from `low` and `high` on, and its scales and sums.
+  void (*quantize)(const QuantizeCall& call) = nullptr;
 };
 
 struct NormCall {
@@ -120,11 +135,13 @@ struct Kernels {
                    const ActivationSpec& activation) = nullptr;
   void (*attend)(const AttendCall& call) = nullptr;
   void (*widen)(const WidenCall& call) = nullptr;
+  const TileUnit* tiles = nullptr;  // for tiles of tile_tokens and formats with integer kernels; null without
 };
 
 // Defined only in builds for x86-64.
 extern const Kernels kernels_avx2, kernels_avx512;
-extern const Kernels kernels_avx512_vnni;  // null members: as kernels_avx512
+extern const Kernels kernels_avx512_vnni;             // null members: as kernels_avx512
+extern const Kernels kernels_amx, kernels_amx_model;  // null members: as kernels_avx512_vnni
 
 // null for the portable level and for levels that this build lacks.
 const Kernels* kernels_for(IsaLevel level);

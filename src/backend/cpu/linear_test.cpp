@@ -1,9 +1,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
+#include <tuple>
 
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/panels.h"
 #include "backend/cpu/scene.h"
 
 namespace inferno::cpu {
@@ -151,6 +155,54 @@ TEST_P(LinearAtLevel, GivesZeroForZeroAndTheSameRowInEveryBatch) {
   for (int r = 0; r < 48; ++r) EXPECT_EQ(floats(together, 20)[r], 0.0f);
 }
 
+// Levels with a tile unit promise the bits of the vector kernels, which compute batches too small for it.
+class LinearInTiles : public testing::TestWithParam<IsaLevel> {
+ protected:
+  void SetUp() override {
+    if (!can_run(GetParam())) GTEST_SKIP() << "this CPU has no " << name_of(GetParam());
+  }
+};
+
+std::vector<float> found_at(IsaLevel level, WeightFormat format, int rows, int cols, int tokens) {
+  Scene scene(level);
+  const Weight& weight = scene.random_weight(format, rows, cols);
+  const Matrix in = scene.random(tokens, cols), bias = scene.random(1, rows);
+  // The largest whole numbers of either sign side by side, then one that leaves its neighbours zero.
+  for (int c = 0; c < 32; ++c) floats(in, tokens - 1)[c] = c % 3 == 0 ? 4.0f : -4.0f;
+  floats(in)[cols - 1] = 1e6f;
+  const Matrix out = scene.zeros(tokens, rows);
+  scene.backend->linear(out, in, {{&weight}, bias});
+  return {floats(out), floats(out, tokens)};
+}
+
+TEST_P(LinearInTiles, GivesTheBitsOfTheVectorKernels) {
+  for (const WeightFormat format : all_formats) {
+    if (!has_integers(format)) continue;
+    const int elements = block_elements(format);
+    const int short_cols = elements > 32 ? elements : 3 * elements, long_cols = 1024 + 2 * elements;
+    for (const auto& [rows, cols, tokens] : {std::tuple{37, short_cols, 9},
+                                             {16, short_cols, 16},
+                                             {1, short_cols, 33},
+                                             {83, long_cols, 12},
+                                             {20, long_cols, 41}}) {
+      EXPECT_EQ(found_at(GetParam(), format, rows, cols, tokens),
+                found_at(IsaLevel::avx512_vnni, format, rows, cols, tokens))
+          << inferno::name_of(format) << ", " << rows << " rows, " << cols << " columns, " << tokens
+          << " tokens";
+    }
+  }
+}
+
+TEST_P(LinearInTiles, ShowsWhatIsNotANumberInItsRowAlone) {
+  Scene scene(GetParam());
+  const Weight& weight = scene.random_weight(WeightFormat::q4_k, 20, 256);
+  const Matrix in = scene.random(16, 256), out = scene.zeros(16, 20);
+  floats(in, 5)[7] = std::numeric_limits<float>::infinity();
+  scene.backend->linear(out, in, {{&weight}, {}});
+  for (int t = 0; t < 16; ++t) EXPECT_EQ(std::isnan(floats(out, t)[3]), t == 5) << t;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, LinearInTiles, testing::Values(IsaLevel::amx_model, IsaLevel::amx), level_name);
 INSTANTIATE_TEST_SUITE_P(Cpu, LinearAtLevel, testing::ValuesIn(levels_here()), level_name);
 
 }  // namespace

@@ -24,7 +24,7 @@ namespace inferno::cpu {
 inline std::vector<IsaLevel> levels_here() {
   std::vector<IsaLevel> levels;
   for (const IsaLevel level : all_levels) {
-    if (level <= best_level()) levels.push_back(level);
+    if (can_run(level)) levels.push_back(level);
   }
   return levels;
 }

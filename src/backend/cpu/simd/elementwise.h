@@ -34,6 +34,43 @@ template <class M>
 concept MultipliesBytes =
     requires(typename M::Ints x, typename M::Words w, const std::int32_t* quad) { M::dot_bytes(x, w, quad); };
 
+// 32 columns as whole numbers under one scale, and the sums of 16 of them.
+template <class M>
+struct Group {
+  typename M::Ints a, b;
+  float scale, sum_a, sum_b;
+};
+
+// The largest becomes 32639, whose bytes are 127 and 127. A group with an infinity or a NaN gets the scale
+// NaN, so that it shows in the output; one that is zero but for noise becomes zero.
+template <class M>
+[[gnu::always_inline]] inline Group<M> quantize_group(const float* in) {
+  constexpr float max_code = 32639.0f;
+  constexpr int infinity = 0x7F800000;
+  const auto a = M::load(in), b = M::load(in + lanes);
+  const int bits =
+      M::largest(M::larger(M::masked(M::as_ints(a), 0x7FFFFFFF), M::masked(M::as_ints(b), 0x7FFFFFFF)));
+  const float top = __builtin_bit_cast(float, bits);
+  const bool finite = bits < infinity;
+  const auto factor = M::floats(finite && top > 1e-30f ? max_code / top : 0.0f);
+  const auto zero = M::no_ints();
+  Group<M> group;
+  group.a = finite ? M::rounded(M::times(a, factor)) : zero;
+  group.b = finite ? M::rounded(M::times(b, factor)) : zero;
+  group.scale = finite ? top / max_code : __builtin_nanf("");
+  group.sum_a = static_cast<float>(M::total(group.a));
+  group.sum_b = static_cast<float>(M::total(group.b));
+  return group;
+}
+
+template <class M>
+[[gnu::always_inline]] inline void store_scales(const QuantizeCall& call, int g, const Group<M>& group) {
+  call.scales[g * call.width] = group.scale;
+  call.sums16[2 * g * call.width] = group.scale * group.sum_a;
+  call.sums16[(2 * g + 1) * call.width] = group.scale * group.sum_b;
+  call.sums32[g * call.width] = group.scale * (group.sum_a + group.sum_b);
+}
+
 // What byte products need of group g.
 template <class M>
 void store_bytes(const QuantizeCall& call, int g, typename M::Ints a, typename M::Ints b) {
@@ -48,39 +85,21 @@ void store_bytes(const QuantizeCall& call, int g, typename M::Ints a, typename M
   call.offsets[g * call.width] = -128 * (M::total(a) + M::total(b));
 }
 
-// 32 columns: the largest becomes 32639, whose bytes are 127 and 127. A group with an infinity or a NaN gets
-// the scale NaN, so that it shows in the output; one that is zero but for noise becomes zero.
 template <class M>
 void quantize(const QuantizeCall& call) {
-  constexpr float max_code = 32639.0f;
-  constexpr int infinity = 0x7F800000;
   for (int g = 0; g < call.cols / activation_group; ++g) {
-    const float* in = call.in + g * activation_group;
-    const auto a = M::load(in), b = M::load(in + lanes);
-    const int bits =
-        M::largest(M::larger(M::masked(M::as_ints(a), 0x7FFFFFFF), M::masked(M::as_ints(b), 0x7FFFFFFF)));
-    const float top = __builtin_bit_cast(float, bits);
-    const bool finite = bits < infinity;
-    const auto factor = M::floats(finite && top > 1e-30f ? max_code / top : 0.0f);
-    const float scale = finite ? top / max_code : __builtin_nanf("");
-    const auto zero = M::no_ints();
-    const auto qa = finite ? M::rounded(M::times(a, factor)) : zero;
-    const auto qb = finite ? M::rounded(M::times(b, factor)) : zero;
-    const auto sum_a = static_cast<float>(M::total(qa)), sum_b = static_cast<float>(M::total(qb));
-    call.scales[g * call.width] = scale;
-    call.sums16[2 * g * call.width] = scale * sum_a;
-    call.sums16[(2 * g + 1) * call.width] = scale * sum_b;
-    call.sums32[g * call.width] = scale * (sum_a + sum_b);
+    const Group<M> group = quantize_group<M>(call.in + g * activation_group);
+    store_scales<M>(call, g, group);
     if constexpr (MultipliesBytes<M>) {
-      if (call.width <= max_byte_tokens) store_bytes<M>(call, g, qa, qb);
+      if (call.width <= max_byte_tokens) store_bytes<M>(call, g, group.a, group.b);
     }
     std::int32_t* pairs = call.pairs + g * (activation_group / 2) * call.width;
     if (call.width == 1) {
-      M::store_words(reinterpret_cast<std::int16_t*>(pairs), qa, qb);
+      M::store_words(reinterpret_cast<std::int16_t*>(pairs), group.a, group.b);
       continue;
     }
     alignas(64) std::int16_t words[activation_group];
-    M::store_words(words, qa, qb);
+    M::store_words(words, group.a, group.b);
     for (int p = 0; p < activation_group / 2; ++p) {
       __builtin_memcpy(pairs + p * call.width, words + 2 * p, sizeof(std::int32_t));
     }

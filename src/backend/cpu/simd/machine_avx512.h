@@ -54,6 +54,7 @@ struct Avx512 {
   // 16 rows' integers.
   static Ints no_ints() { return _mm512_setzero_si512(); }
   static Ints ints(int value) { return _mm512_set1_epi32(value); }
+  static Ints load_ints(const std::int32_t* from) { return _mm512_loadu_si512(from); }
   static Ints bytes(const std::uint8_t* from) {
     return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
   }
@@ -71,6 +72,10 @@ struct Avx512 {
   template <int count>
   static Ints right_signed(Ints a) {
     return _mm512_srai_epi32(a, count);
+  }
+  template <int count>
+  static Ints left_ints(Ints a) {
+    return _mm512_slli_epi32(a, count);
   }
   static Ints left_by(Ints a, int count) { return _mm512_sll_epi32(a, _mm_cvtsi32_si128(count)); }
   static int largest(Ints a) { return _mm512_reduce_max_epi32(a); }
