@@ -52,7 +52,7 @@ if(INFERNO_HARDENED)
   set(own_paths -ffile-prefix-map=${CMAKE_SOURCE_DIR}/= -ffile-prefix-map=${CMAKE_BINARY_DIR}/=build/
       -ffile-prefix-map=${to_source}=)
   set(cuda_path ${CMAKE_SOURCE_DIR}/)
-  if(CCACHE)
+  if(CCACHE AND NOT INFERNO_REPRODUCIBLE)
     set(cuda_path ${to_source})
   endif()
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${own_paths}>"
