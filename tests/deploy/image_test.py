@@ -5,7 +5,6 @@ Needs root, buildah, podman and crun. Runs again in a mount namespace of its own
 import json
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
@@ -14,9 +13,10 @@ import tempfile
 import time
 import unittest
 
+import packages
 import root
+from packages import ROOT
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 MAX_SIZE, MAX_COMPRESSED = 60_000_000, 30_000_000
 TO_AN_ANSWER = 2  # seconds, from `podman run` on
 
@@ -112,7 +112,7 @@ class Image(unittest.TestCase):
 
     def test_the_documented_command_serves_a_model_of_the_users_cache(self):
         """With the built-in model under the name that docs/install.md has, in a cache as Hugging Face's tools make it."""
-        command = re.search(r"^```sh\n(podman run .*?)^```", (ROOT / "docs/install.md").read_text(), re.DOTALL | re.MULTILINE)[1]
+        [command] = (text for text in packages.blocks() if text.startswith("podman run "))
         name = command.split()[-1]
         model = self.folder / "home/.cache/huggingface/hub" / f"models--{name.replace('/', '--')}"
         shutil.copytree(ROOT / "models/builtin", model / "snapshots/0123456789012345678901234567890123456789")
@@ -131,6 +131,19 @@ class Image(unittest.TestCase):
                 self.podman("stop", "-t", "20", "documented", check=False)
                 told = server.communicate(timeout=60)[0]
         self.assertEqual(server.returncode, 0, told)
+
+    def test_the_documented_commands_install_from_source(self):
+        """With this build instead of a new one, and without the packages that packages.py makes by the same command."""
+        build = pathlib.Path(PROGRAM).parent
+        [block] = (text for text in packages.blocks() if text.startswith("./dev build portable "))
+        script = block.replace("./dev build portable", "true").replace("build/portable", str(build))
+        stubs = f"""sudo() {{ DESTDIR={self.folder}/installed "$@"; }}; cpack() {{ test -f CPackConfig.cmake; }}\n"""
+        done = subprocess.run(["bash", "-euc", stubs + script], cwd=ROOT, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        shown = subprocess.run([self.folder / "installed/usr/bin/inferno", "--version"], check=True, capture_output=True, text=True).stdout
+        self.assertRegex(shown, r"^inferno \d")
+        for name in ("lib/systemd/system/inferno@.service", "share/man/man1/inferno-serve.1.gz", "share/doc/inferno/sbom.cdx.json"):
+            self.assertTrue((self.folder / "installed/usr" / name).exists(), name)
 
     def test_a_public_address_needs_a_key(self):
         done = self.podman("run", "--rm", "--network", "none", "--cgroups=disabled", "inferno:test", check=False)

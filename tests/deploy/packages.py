@@ -26,9 +26,13 @@ def folder(build):
     return out
 
 
-def documented(number, page="install.md"):
-    """A block of commands of a page of docs/."""
-    return re.findall(r"^```sh\n(.*?)^```", (ROOT / "docs" / page).read_text(), re.DOTALL | re.MULTILINE)[number]
+def blocks():
+    """The blocks of commands of docs/install.md."""
+    return re.findall(r"^```sh\n(.*?)^```", (ROOT / "docs/install.md").read_text(), re.DOTALL | re.MULTILINE)
+
+
+def documented(number):
+    return blocks()[number]
 
 
 def deb(build, name="inferno"):
