@@ -454,7 +454,9 @@ void EngineLoop::take_tokens(std::vector<Progress>& progress) {
   }
 }
 
+// Readers are woken when all tokens of the step are there, so that one that reads several answers wakes once.
 void EngineLoop::publish(const std::vector<Progress>& progress, const std::vector<Drawn>& drawn) {
+  published_.clear();
   for (std::size_t i = 0; i < progress.size(); ++i) {
     Choice& choice = *choices_.at(progress[i].id);
     const Drawn& from = drawn[i];
@@ -466,13 +468,18 @@ void EngineLoop::publish(const std::vector<Progress>& progress, const std::vecto
     for (const ListEntry& entry : from.alternatives)
       event.alternatives.emplace_back(entry.token, entry.value);
     if (is_first) event.prompt = choice.job->prompt_scores;
-    choice.job->stream->publish(std::move(event));
+    choice.job->stream->push(std::move(event));
     ++totals_.generated_tokens;
-    if (!progress[i].finished) continue;
+    if (!progress[i].finished) {
+      published_.push_back(choice.job->stream);
+      continue;
+    }
     Job& job = *choice.job;
     finish(choice, *progress[i].finished);
     if (std::ranges::all_of(job.choices, &Choice::finished)) drop(job);
   }
+  for (const auto& stream : published_) stream->wake();
+  published_.clear();
 }
 
 void EngineLoop::finish(Choice& choice, FinishReason reason) {

@@ -145,7 +145,8 @@ class EngineLoop {
   std::optional<QueuedStep> queued_;
   SequenceId next_id_ = 1;
   std::vector<std::unique_ptr<Job>> jobs_;
-  std::unordered_map<SequenceId, Choice*> choices_;  // not finished
+  std::vector<std::shared_ptr<TokenStream>> published_;  // those with tokens of a step, until they are woken
+  std::unordered_map<SequenceId, Choice*> choices_;      // not finished
   EngineStats totals_;
 };
 

@@ -17,8 +17,8 @@ namespace inferno {
 
 class TokenStream {
  public:
-  // `wake` is called on the engine's thread after each event, so that a reader without a thread of its own
-  // can be woken.
+  // `wake` is called on the engine's thread after events, so that a reader without a thread of its own can be
+  // woken.
   explicit TokenStream(int choices = 1, std::function<void()> wake = {})
       : wake_(std::move(wake)), open_(choices), cancelled_choices_(static_cast<std::size_t>(choices)) {}
 
@@ -35,7 +35,12 @@ class TokenStream {
 
   // Producer: the engine thread only. Never blocks, so a slow reader cannot stall the batch. Events after the
   // last one are dropped.
-  void publish(Event event);
+  void publish(Event event) {
+    if (push(std::move(event))) wake();
+  }
+  // The two halves of publish(). False if the event was dropped.
+  bool push(Event event);
+  void wake();
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
   bool has_cancelled_choices() const { return has_cancelled_choices_.load(std::memory_order_relaxed); }
   bool cancelled(int choice) const {

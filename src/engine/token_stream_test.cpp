@@ -45,6 +45,19 @@ TEST(TokenStream, WakesAReaderWithoutAThread) {
   EXPECT_EQ(woken, 2);
 }
 
+TEST(TokenStream, WakesOnceForSeveralEvents) {
+  int woken = 0;
+  TokenStream stream(1, [&] { ++woken; });
+  EXPECT_TRUE(stream.push(Sampled{}));
+  EXPECT_TRUE(stream.push(Finished{}));
+  EXPECT_FALSE(stream.push(Sampled{}));  // too late
+  EXPECT_EQ(woken, 0);
+  stream.wake();
+  EXPECT_EQ(woken, 1);
+  stream.publish(Sampled{});
+  EXPECT_EQ(woken, 1);
+}
+
 TEST(TokenStream, WakesAReaderThatWaits) {
   TokenStream stream;
   std::thread reader([&] { EXPECT_TRUE(stream.next(std::chrono::hours(1)).has_value()); });

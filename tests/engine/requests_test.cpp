@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <future>
+#include <set>
 #include <thread>
 
 #include "engine/engine_scene.h"
@@ -34,6 +37,40 @@ TEST(Requests, EndWithTheContext) {
       EXPECT_EQ(answer.finished->reason, FinishReason::length);
     }
   }
+}
+
+TEST(Requests, WakeTheirReadersOnceAllTokensOfAStepAreThere) {
+  auto engine = make_engine({});
+  struct Reader {
+    std::shared_ptr<TokenStream> stream;
+    int tokens = 0;
+    bool has_ended = false;
+  };
+  std::array<Reader, 2> readers;
+  std::set<int> leads;  // of the first answer before the second, in tokens, whenever one of them is woken
+  std::promise<void> submitted;
+  const std::shared_future<void> all_submitted = submitted.get_future();
+  const auto look = [&] {
+    all_submitted.wait();
+    for (Reader& reader : readers) {
+      while (const auto event = reader.stream->next(std::chrono::milliseconds(0))) {
+        if (std::holds_alternative<Sampled>(*event))
+          ++reader.tokens;
+        else
+          reader.has_ended = true;
+      }
+    }
+    if (readers[1].tokens == 0 || readers[0].has_ended || readers[1].has_ended) return;
+    leads.insert(readers[0].tokens - readers[1].tokens);
+  };
+  readers[0].stream = engine->submit(greedy(counted_prompt(3), 40), look);
+  readers[1].stream = engine->submit(greedy(counted_prompt(5), 40), look);
+  submitted.set_value();
+  wait_until_idle(*engine);
+  engine.reset();  // `look` is not running any more
+  EXPECT_EQ(leads.size(), 1u);
+  EXPECT_EQ(readers[0].tokens, 40);
+  EXPECT_EQ(readers[1].tokens, 40);
 }
 
 TEST(Requests, EndAtAnyOfTheirStopTokens) {
