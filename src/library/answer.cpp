@@ -15,26 +15,26 @@ namespace {
 // How long one wait for an event may take: a clock may not be able to count as far as a caller may ask for.
 constexpr auto max_wait = std::chrono::milliseconds(1000);
 
-void append(std::deque<Piece>& pieces, const ReplyPart& reply) {
+void append(std::deque<Piece>& pieces, ReplyPart&& reply) {
   std::visit(
-      [&](const auto& delta) {
+      [&](auto&& delta) {
         using Delta = std::decay_t<decltype(delta)>;
         if constexpr (std::is_same_v<Delta, ContentDelta>) {
-          pieces.push_back({.kind = INFERNO_PART_CONTENT, .text = delta.text});
+          pieces.push_back({.kind = INFERNO_PART_CONTENT, .text = std::move(delta.text)});
         } else if constexpr (std::is_same_v<Delta, ReasoningDelta>) {
-          pieces.push_back({.kind = INFERNO_PART_REASONING, .text = delta.text});
+          pieces.push_back({.kind = INFERNO_PART_REASONING, .text = std::move(delta.text)});
         } else if constexpr (std::is_same_v<Delta, ReplyWarning>) {
-          pieces.push_back({.kind = INFERNO_PART_WARNING, .text = delta.text});
+          pieces.push_back({.kind = INFERNO_PART_WARNING, .text = std::move(delta.text)});
         } else {
           Piece piece = {
               .kind = INFERNO_PART_TOOL_CALL, .call = delta.index, .id = delta.id, .text = delta.name};
           if (!delta.id.empty() || !delta.name.empty()) pieces.push_back(piece);
           piece.kind = INFERNO_PART_ARGUMENTS;
-          piece.text = delta.arguments;
+          piece.text = std::move(delta.arguments);
           if (!piece.text.empty()) pieces.push_back(std::move(piece));
         }
       },
-      reply);
+      std::move(reply));
 }
 
 // As much of the piece as fits. Whether that was the rest of it.
@@ -104,10 +104,10 @@ std::optional<Answer::Clock::time_point> Answer::deadline_after(Patience patienc
 
 // Waits for an event, by this thread or another, and takes it. False if the time ran out.
 bool Answer::read_more(std::unique_lock<std::mutex>& lock, std::optional<Clock::time_point> deadline) {
-  const auto now = Clock::now();
   auto left = max_wait;
   if (deadline) {
-    left = std::clamp(std::chrono::ceil<std::chrono::milliseconds>(*deadline - now), Patience(0), max_wait);
+    left = std::clamp(std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now()), Patience(0),
+                      max_wait);
   }
   if (is_reading_) {
     changed_.wait_for(lock, left);
@@ -205,7 +205,7 @@ void Answer::take(const Event& event) {
   const auto use = model_->try_use();
   if (!use || !reader_) return end(unloaded());
   try {
-    for (const ReplyPart& part : reader_->take(event)) append(pieces_, part);
+    for (ReplyPart& part : reader_->take(event)) append(pieces_, std::move(part));
     if (reader_->is_stopped()) stream_->cancel();
     if (!reader_->is_over()) return;
     require_success(**use, *reader_);

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
 #include "base/current_error.h"
 #include "base/utf8.h"
 
@@ -20,6 +24,23 @@ void report(inferno_error* to, inferno_status status, const Error& error) {
   copy_cut(written.next, printable(error.advice().next));
   write_result(to, written);
 }
+
+#if defined(__x86_64__)
+constexpr std::uint32_t default_sse = 0x1f80, sse_flags = 0x3f;  // all exceptions masked, round to nearest
+constexpr std::uint16_t default_x87 = 0x37f, x87_all_flags = 0xff;
+
+std::uint16_t x87_control() {
+  std::uint16_t word = 0;
+  asm volatile("fnstcw %0" : "=m"(word));
+  return word;
+}
+
+std::uint16_t x87_flags() {
+  std::uint16_t word = 0;
+  asm volatile("fnstsw %0" : "=a"(word));
+  return static_cast<std::uint16_t>(word & x87_all_flags);
+}
+#endif
 
 }  // namespace
 
@@ -109,6 +130,24 @@ void give_text(std::string_view text, char* memory, std::size_t capacity, std::s
   memory[text.size()] = '\0';
 }
 
+#if defined(__x86_64__)
+DefaultFloats::DefaultFloats() : sse_(_mm_getcsr()), x87_(x87_control()), x87_flags_(x87_flags()) {
+  if ((sse_ & ~sse_flags) != default_sse) _mm_setcsr(default_sse);
+  if (x87_ != default_x87) std::fesetenv(FE_DFL_ENV);
+}
+
+DefaultFloats::~DefaultFloats() {
+  if (x87_control() != x87_ || x87_flags() != x87_flags_) {
+    std::fenv_t environment;
+    std::fegetenv(&environment);
+    environment.__control_word = x87_;
+    environment.__status_word =
+        static_cast<std::uint16_t>((environment.__status_word & ~x87_all_flags) | x87_flags_);
+    std::fesetenv(&environment);
+  }
+  if (_mm_getcsr() != sse_) _mm_setcsr(sse_);
+}
+#else
 DefaultFloats::DefaultFloats() {
   std::fegetenv(&before_);
   std::fesetenv(FE_DFL_ENV);
@@ -117,6 +156,7 @@ DefaultFloats::DefaultFloats() {
 DefaultFloats::~DefaultFloats() {
   std::fesetenv(&before_);
 }
+#endif
 
 InCallback::InCallback() {
   ++callback_depth;

@@ -8,6 +8,7 @@
 #include <array>
 #include <cfenv>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <span>
 #include <string>
@@ -75,7 +76,14 @@ class DefaultFloats {
   DefaultFloats& operator=(const DefaultFloats&) = delete;
 
  private:
+#if defined(__x86_64__)
+  // The functions of <cfenv> take 0.2 us, and a call is made for each token: these registers are read at once
+  // and in most threads have their default values, so that nothing has to be set.
+  std::uint32_t sse_;              // MXCSR
+  std::uint16_t x87_, x87_flags_;  // control word, and exceptions in the status word
+#else
   std::fenv_t before_;
+#endif
 };
 
 // While one exists, its thread runs a callback of the caller that is told about progress or for the log.

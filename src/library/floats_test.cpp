@@ -30,6 +30,12 @@ class Floats {
   fenv_t before_;
 };
 
+#if defined(__x86_64__)
+void set_x87_control(unsigned short word) {
+  asm volatile("fldcw %0" : : "m"(word));
+}
+#endif
+
 struct Change {
   const char* name;
   std::function<void()> make;
@@ -42,9 +48,22 @@ std::vector<Change> changes() {
       {"upward", [] { fesetround(FE_UPWARD); }},
       {"traps", [] { feenableexcept(FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INEXACT); }},
 #if defined(__x86_64__)
-      {"no subnormal numbers", [] { _mm_setcsr(_mm_getcsr() | 0x8040); }}
+      {"no subnormal numbers", [] { _mm_setcsr(_mm_getcsr() | 0x8040); }},
+      {"a shorter long double", [] { set_x87_control(0x27f); }},
 #endif
   };
+}
+
+// All of the environment that a program can set or read.
+std::vector<unsigned> environment() {
+  std::vector<unsigned> found = {static_cast<unsigned>(fegetround()), static_cast<unsigned>(fegetexcept()),
+                                 static_cast<unsigned>(fetestexcept(FE_ALL_EXCEPT))};
+#if defined(__x86_64__)
+  fenv_t floats;
+  fegetenv(&floats);
+  found.insert(found.end(), {floats.__control_word, floats.__status_word, _mm_getcsr()});
+#endif
+  return found;
 }
 
 const std::string sampled_request =
@@ -81,14 +100,30 @@ TEST(Floats, AnswersDoNotDependOnTheEnvironmentOfTheCaller) {
   EXPECT_EQ(inferno_model_unload(reference, nullptr), INFERNO_OK);
   for (const Change& change : changes()) {
     const Floats changed(change.make);
-    const int rounding = fegetround(), traps = fegetexcept();
+    const std::vector<unsigned> before = environment();
     const inferno_model model = load();  // its threads are started with that environment
     EXPECT_EQ(answer_of(model), answer) << change.name;
     EXPECT_TRUE(logits_of(model) == logits) << change.name;
     EXPECT_EQ(inferno_model_unload(model, nullptr), INFERNO_OK);
-    EXPECT_EQ(fegetround(), rounding) << change.name;
-    EXPECT_EQ(fegetexcept(), traps) << change.name;
+    EXPECT_EQ(environment(), before) << change.name;
   }
+}
+
+TEST(Floats, ACallRaisesNoExceptionAndForgetsNone) {
+  const inferno_model model = load();
+  for (const int raised : {0, FE_DIVBYZERO, FE_INEXACT | FE_OVERFLOW}) {
+    const Floats changed([raised] {
+      feclearexcept(FE_ALL_EXCEPT);
+      feraiseexcept(raised);
+    });
+    const std::vector<unsigned> before = environment();
+    logits_of(model);
+    EXPECT_EQ(
+        inferno_request_free(request_of(R"({"prompt": "a", "temperature": 0.3, "top_p": 0.7})"), nullptr),
+        INFERNO_OK);
+    EXPECT_EQ(environment(), before) << raised;
+  }
+  EXPECT_EQ(inferno_model_unload(model, nullptr), INFERNO_OK);
 }
 
 TEST(Floats, TheSelfTestDoesNotDependOnTheEnvironmentOfTheCaller) {

@@ -1,12 +1,17 @@
-// What reading an answer through the library costs above reading the engine's events, as `bench --engine`
-// does: CPU time of the reading thread once all tokens are there, because how long it takes to wake a thread
-// depends on what else the machine does.   library_cost MODEL
+// What reading answers through the library costs above reading the engine's events, as `bench --engine` does,
+// for one request and for 32 at once. Both ways ask the same model, and one thread reads.
 //
-// library_cost MODEL ROUNDS compares tokens/s instead, on a machine that does nothing else: the engine's
-// events, parts that are read, and parts that go to a callback, in turns.
+// library_cost MODEL: CPU time of the reading thread once all tokens are there, because how long it takes to
+// wake a thread depends on what else the machine does. Fails if it is more than 1 % of the CPU time of all.
+//
+// library_cost MODEL ROUNDS: tokens/s, CPU time of all threads and how often they wait, while tokens come:
+// events, parts, and parts that go to a callback, in changing order. Each round is compared with the events
+// of the same round.
 #include <inferno/inferno.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -20,12 +25,14 @@
 #include <variant>
 #include <vector>
 
-#include "service/text_model.h"
+#include "library/handles.h"
+#include "library/model.h"
 
 namespace {
 
-constexpr int tokens = 256, rounds = 12;
-constexpr double max_share = 0.01;  // 0.0034 was measured
+constexpr int tokens = 256;  // of an answer
+constexpr int many = 32;     // requests
+constexpr double max_share = 0.01;
 
 double seconds_of(clockid_t clock) {
   timespec time = {};
@@ -33,146 +40,215 @@ double seconds_of(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
 }
 
-// Calls `generated` until that many more tokens than `before` were generated.
-void wait_for_tokens(const std::function<std::uint64_t()>& generated, std::uint64_t before) {
-  while (generated() < before + tokens) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-}
-
-std::shared_ptr<inferno::TokenStream> submit(const inferno::TextModel& model) {
-  inferno::TextRequest request;
-  request.prompt_tokens = std::vector<inferno::TokenId>{1};
-  request.reuse_prefix = false;
-  request.settings.temperature = 0.0f;
-  request.settings.max_tokens = tokens;
-  request.settings.ignore_eos = true;
-  return model.engine().submit(model.prepare(request).generation);
-}
-
-void read_events(inferno::TokenStream& stream) {
-  while (true) {
-    const auto event = stream.next(std::chrono::milliseconds(1000));
-    if (event && std::holds_alternative<inferno::Finished>(*event)) return;
+// Of one thread that computes, so that every way to read has the same number of them.
+class Scene {
+ public:
+  explicit Scene(const char* path) {
+    inferno_load_options options = {};
+    options.size = sizeof options;
+    options.device = "cpu";
+    options.threads = 1;
+    options.parallel = many;
+    const std::string fields =
+        R"({"prompt": [1], "temperature": 0, "ignore_eos": true, "cache_prompt": false, "max_tokens": )" +
+        std::to_string(tokens) + "}";
+    inferno_error error = {};
+    error.size = sizeof error;
+    is_ready_ = inferno_model_load(path, &options, &model_, &error) == INFERNO_OK &&
+                inferno_request_from_json(fields.c_str(), &request_, &error) == INFERNO_OK;
+    if (!is_ready_) std::fprintf(stderr, "%s: %s\n", error.what, error.why);
   }
-}
-
-double seconds_to_read_events(const inferno::TextModel& model) {
-  const auto generated = [&] { return model.engine().stats().generated_tokens; };
-  const std::uint64_t before = generated();
-  const auto stream = submit(model);
-  wait_for_tokens(generated, before);
-  const double begin = seconds_of(CLOCK_THREAD_CPUTIME_ID);
-  read_events(*stream);
-  return seconds_of(CLOCK_THREAD_CPUTIME_ID) - begin;
-}
-
-bool read_parts(inferno_answer answer) {
-  inferno_part part = {};
-  part.size = sizeof part;
-  while (part.kind != INFERNO_PART_END) {
-    if (inferno_answer_next(answer, -1, &part, nullptr) != INFERNO_OK) return false;
+  ~Scene() {
+    inferno_model_unload(model_, nullptr);
+    inferno_request_free(request_, nullptr);
   }
-  return true;
-}
+  Scene(const Scene&) = delete;
+  Scene& operator=(const Scene&) = delete;
 
-struct Speed {
-  std::vector<double> tokens_per_second = {}, cpu_us = {};  // of each round
-
-  void add(const std::function<void()>& answer) {
-    const double begin = seconds_of(CLOCK_MONOTONIC), cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
-    answer();
-    tokens_per_second.push_back(tokens / (seconds_of(CLOCK_MONOTONIC) - begin));
-    cpu_us.push_back((seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu) / tokens * 1e6);
+  bool is_ready() const { return is_ready_; }
+  inferno_model model() const { return model_; }
+  inferno_request request() const { return request_; }
+  std::uint64_t generated() const {
+    inferno_statistics statistics = {};
+    statistics.size = sizeof statistics;
+    inferno_model_statistics(model_, &statistics, nullptr);
+    return statistics.generated_tokens;
   }
+
+ private:
+  inferno_model model_ = {0};
+  inferno_request request_ = {0};
+  bool is_ready_ = false;
 };
+
+// The events of answers, an event of each in turn.
+class Events {
+ public:
+  Events(const Scene& scene, int requests) {
+    const auto use = inferno::library::object_of(scene.model())->use();
+    inferno::TextRequest request;
+    request.prompt_tokens = std::vector<inferno::TokenId>{1};
+    request.reuse_prefix = false;
+    request.settings.temperature = 0.0f;
+    request.settings.max_tokens = tokens;
+    request.settings.ignore_eos = true;
+    for (int i = 0; i < requests; ++i) {
+      streams_.push_back(use->engine().submit(use->prepare(request).generation));
+    }
+  }
+
+  void read() {
+    while (!streams_.empty()) {
+      std::erase_if(streams_, [](const auto& stream) {
+        const auto event = stream->next(std::chrono::milliseconds(1000));
+        return event && std::holds_alternative<inferno::Finished>(*event);
+      });
+    }
+  }
+
+ private:
+  std::vector<std::shared_ptr<inferno::TokenStream>> streams_;
+};
+
+// The parts of answers, a part of each in turn; or of a callback.
+class Parts {
+ public:
+  Parts(const Scene& scene, int requests, inferno_part_callback callback = nullptr)
+      : is_called_(callback != nullptr), answers_(static_cast<std::size_t>(requests)) {
+    for (inferno_answer& answer : answers_) {
+      const inferno_status status =
+          is_called_
+              ? inferno_ask_with_callback(scene.model(), scene.request(), callback, nullptr, &answer, nullptr)
+              : inferno_ask(scene.model(), scene.request(), &answer, nullptr);
+      if (status != INFERNO_OK) std::abort();
+    }
+  }
+  ~Parts() {
+    for (const inferno_answer answer : answers_) inferno_answer_free(answer, nullptr);
+  }
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
+
+  void read() {
+    std::vector<inferno_answer> open = answers_;
+    while (!open.empty()) {
+      std::erase_if(open, [this](inferno_answer answer) {
+        const inferno_status status = is_called_ ? inferno_answer_wait(answer, -1, nullptr, nullptr)
+                                                 : inferno_answer_next(answer, -1, &part_, nullptr);
+        if (status != INFERNO_OK) std::abort();
+        return is_called_ || part_.kind == INFERNO_PART_END;
+      });
+    }
+  }
+
+ private:
+  bool is_called_;
+  std::vector<inferno_answer> answers_;
+  inferno_part part_ = {
+      .size = sizeof part_, .kind = 0, .status = 0, .call = 0, .length = 0, .id = {}, .text = {}};
+};
+
+// How often a thread of this process has waited for something, and was woken.
+double waits() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_nvcsw);
+}
 
 double median(std::vector<double> values) {
   std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
   return values[values.size() / 2];
 }
 
-void compare_speed(const inferno::TextModel& direct, inferno_model model, inferno_request request,
-                   int turns) {
-  const auto ignore = [](void*, inferno_answer, const inferno_part*) -> std::int32_t { return 0; };
-  Speed events, parts, calls;
-  for (int i = 0; i < turns; ++i) {
-    events.add([&] { read_events(*submit(direct)); });
-    inferno_answer answer = {0};
-    parts.add([&] {
-      inferno_ask(model, request, &answer, nullptr);
-      read_parts(answer);
-    });
-    inferno_answer_free(answer, nullptr);
-    calls.add([&] {
-      inferno_ask_with_callback(model, request, ignore, nullptr, &answer, nullptr);
-      inferno_answer_wait(answer, -1, nullptr, nullptr);
-    });
-    inferno_answer_free(answer, nullptr);
+// Microseconds of CPU time a token.
+struct Cost {
+  double reading = 1e9, all = 1e9;
+};
+
+// Of reading once all tokens are there, and of all threads: the least of all rounds.
+template <class Reader>
+void measure_reading(Cost& cost, const Scene& scene, int requests) {
+  const double scale = 1e6 / (tokens * requests), begin = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+  const std::uint64_t before = scene.generated();
+  Reader reader(scene, requests);
+  while (scene.generated() < before + static_cast<std::uint64_t>(tokens * requests)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  std::printf("medians of %d rounds of %d tokens:\n", turns, tokens);
-  for (const auto& [name, speed] :
-       {std::pair("engine", events), std::pair("parts", parts), std::pair("callback", calls)}) {
-    std::printf("%-8s %8.1f tok/s %+6.2f %%, %.1f us of CPU time a token %+6.2f %%\n", name,
-                median(speed.tokens_per_second),
-                (median(speed.tokens_per_second) / median(events.tokens_per_second) - 1) * 100,
-                median(speed.cpu_us), (median(speed.cpu_us) / median(events.cpu_us) - 1) * 100);
-  }
+  const double begin_reading = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+  reader.read();
+  cost.reading = std::min(cost.reading, (seconds_of(CLOCK_THREAD_CPUTIME_ID) - begin_reading) * scale);
+  cost.all = std::min(cost.all, (seconds_of(CLOCK_PROCESS_CPUTIME_ID) - begin) * scale);
 }
 
-// Negative if a call failed.
-double seconds_to_read_parts(inferno_model model, inferno_request request) {
-  const auto generated = [&] {
-    inferno_statistics statistics = {};
-    statistics.size = sizeof statistics;
-    inferno_model_statistics(model, &statistics, nullptr);
-    return statistics.generated_tokens;
+// Whether reading parts costs little enough.
+bool compare_reading(const Scene& scene, int requests) {
+  const int rounds = requests == 1 ? 16 : 4;
+  Cost events, parts;
+  for (int i = 0; i < rounds; ++i) {
+    measure_reading<Events>(events, scene, requests);
+    measure_reading<Parts>(parts, scene, requests);
+  }
+  const double share = (parts.reading - events.reading) / events.all;
+  std::printf(
+      "%2d at once, each token: %.2f us to read events, %.2f us to read parts, %.1f us in all: %.2f %% "
+      "more\n",
+      requests, events.reading, parts.reading, events.all, share * 100);
+  return share < max_share;
+}
+
+// Of each round.
+struct Speed {
+  std::vector<double> tokens_per_second = {}, cpu_us = {}, waits = {};  // the latter two of a token
+};
+
+void compare_speed(const Scene& scene, int requests, int rounds) {
+  const auto ignore = [](void*, inferno_answer, const inferno_part*) -> std::int32_t { return 0; };
+  const std::array<std::function<void()>, 3> ways = {[&] { Events(scene, requests).read(); },
+                                                     [&] { Parts(scene, requests).read(); },
+                                                     [&] { Parts(scene, requests, ignore).read(); }};
+  std::array<Speed, 3> found;
+  for (int round = -1; round < rounds; ++round) {
+    for (std::size_t turn = 0; turn < ways.size(); ++turn) {
+      const std::size_t way = (turn + static_cast<std::size_t>(round + 1)) % ways.size();
+      const double waits_before = waits();
+      const double begin = seconds_of(CLOCK_MONOTONIC), cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+      ways[way]();
+      if (round < 0) continue;  // the first one warms up
+      const double count = tokens * requests;
+      found[way].tokens_per_second.push_back(count / (seconds_of(CLOCK_MONOTONIC) - begin));
+      found[way].cpu_us.push_back((seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu) / count * 1e6);
+      found[way].waits.push_back((waits() - waits_before) / count);
+    }
+  }
+  std::printf("%d at once, medians of %d rounds, and of the differences in each round:\n", requests, rounds);
+  const auto more = [](const std::vector<double>& values, const std::vector<double>& than) {
+    std::vector<double> differences;
+    for (std::size_t i = 0; i < values.size(); ++i) differences.push_back((values[i] / than[i] - 1) * 100);
+    return median(differences);
   };
-  const std::uint64_t before = generated();
-  inferno_answer answer = {0};
-  if (inferno_ask(model, request, &answer, nullptr) != INFERNO_OK) return -1;
-  wait_for_tokens(generated, before);
-  const double begin = seconds_of(CLOCK_THREAD_CPUTIME_ID);
-  const bool is_whole = read_parts(answer);
-  const double seconds = seconds_of(CLOCK_THREAD_CPUTIME_ID) - begin;
-  inferno_answer_free(answer, nullptr);
-  return is_whole ? seconds : -1;
+  const char* const names[] = {"events", "parts", "callback"};
+  for (std::size_t way = 0; way < ways.size(); ++way) {
+    const Speed& speed = found[way];
+    std::printf("%-8s %8.1f tok/s %+6.2f %%, %6.2f us of CPU time a token %+6.2f %%, %.3f waits a token\n",
+                names[way], median(speed.tokens_per_second),
+                more(speed.tokens_per_second, found[0].tokens_per_second), median(speed.cpu_us),
+                more(speed.cpu_us, found[0].cpu_us), median(speed.waits));
+  }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 2 || argc > 3) return 2;
-  const inferno::TextModel direct({.name = "direct", .path = argv[1]},
-                                  {.device = {.device = "cpu", .threads = 1}});
-  inferno_load_options options = {};
-  options.size = sizeof options;
-  options.device = "cpu";
-  options.threads = 1;
-  inferno_model model = {0};
-  inferno_request request = {0};
-  const std::string fields = R"({"prompt": [1], "temperature": 0, "ignore_eos": true, "cache_prompt": false,)"
-                             R"( "max_tokens": )" +
-                             std::to_string(tokens) + "}";
-  if (inferno_model_load(argv[1], &options, &model, nullptr) != INFERNO_OK) return 1;
-  if (inferno_request_from_json(fields.c_str(), &request, nullptr) != INFERNO_OK) return 1;
+  const Scene scene(argv[1]);
+  if (!scene.is_ready()) return 1;
   if (argc == 3) {
-    compare_speed(direct, model, request, std::atoi(argv[2]));
-    inferno_model_unload(model, nullptr);
-    inferno_request_free(request, nullptr);
+    const int rounds = std::atoi(argv[2]);
+    if (rounds < 1) return 2;
+    compare_speed(scene, 1, rounds);
+    compare_speed(scene, many, rounds);
     return 0;
   }
-  double events = 1e9, parts = 1e9, process = 1e9;
-  for (int i = 0; i < rounds; ++i) {
-    const double begin = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
-    events = std::min(events, seconds_to_read_events(direct));
-    process = std::min(process, seconds_of(CLOCK_PROCESS_CPUTIME_ID) - begin);
-    const double found = seconds_to_read_parts(model, request);
-    if (found < 0) return 1;
-    parts = std::min(parts, found);
-  }
-  const double share = (parts - events) / process;
-  std::printf("each token: %.2f us to read events, %.2f us to read parts, %.1f us in all: %.2f %% more\n",
-              events / tokens * 1e6, parts / tokens * 1e6, process / tokens * 1e6, share * 100);
-  inferno_model_unload(model, nullptr);
-  inferno_request_free(request, nullptr);
-  return share < max_share ? 0 : 1;
+  const bool is_cheap_alone = compare_reading(scene, 1), is_cheap_at_once = compare_reading(scene, many);
+  return is_cheap_alone && is_cheap_at_once ? 0 : 1;
 }
