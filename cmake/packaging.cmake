@@ -93,7 +93,7 @@ file(WRITE ${CMAKE_BINARY_DIR}/library-control/triggers "activate-noawait ldconf
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA "${CMAKE_BINARY_DIR}/library-control/shlibs;${CMAKE_BINARY_DIR}/library-control/triggers")
 set(CPACK_DEBIAN_LIBRARY_DESCRIPTION "run open language models inside a program (library)
 libinferno is the engine of the inferno command with a C interface. This
-package has the shared library, with a small model built in.")
+package has the shared library.")
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libinferno-dev)
 set(CPACK_DEBIAN_DEV_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
@@ -102,7 +102,8 @@ set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libinferno${abi} (= ${PROJECT_VERSION}), l
 set(CPACK_DEBIAN_DEV_DESCRIPTION "run open language models inside a program (development files)
 libinferno is the engine of the inferno command with a C interface. This
 package has the headers for C and C++, the static library, files for
-pkg-config and CMake, and examples in six languages.")
+pkg-config and CMake, examples in six languages and a small model to try them
+with.")
 # dpkg wants these names, so each component has a folder of its own.
 foreach(script postinst prerm postrm)
   configure_file(${debian}/balancer.${script} ${CMAKE_BINARY_DIR}/balancer-scripts/${script} COPYONLY)

@@ -1,4 +1,4 @@
-/* One question, printed as it is answered:  question [MODEL [QUESTION]] */
+/* One question, printed as it is answered:  question MODEL [QUESTION] */
 #include <inferno/inferno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,8 @@ int main(int argc, char** argv) {
   inferno_answer answer;
   inferno_part part = {.size = sizeof part};
 
-  check(inferno_model_load(argc > 1 ? argv[1] : "builtin", NULL, &model, &error));
+  if (argc < 2) return fputs("usage: question MODEL [QUESTION]\n", stderr), 2;
+  check(inferno_model_load(argv[1], NULL, &model, &error));
   check(inferno_request_new(&request, &error));
   check(inferno_request_add_message(request, "user", argc > 2 ? argv[2] : "Tell me a story.", &error));
   check(inferno_request_set_integer(request, "max_tokens", 40, &error));

@@ -1,6 +1,6 @@
 // A conversation: each line of standard input is a message. Ctrl-C ends an answer, end of file the
 // conversation.
-//   chat [MODEL]
+//   chat MODEL
 #include <csignal>
 #include <inferno/inferno.hpp>
 #include <iostream>
@@ -40,8 +40,9 @@ class Interrupt {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  if (argc != 2) return std::cerr << "usage: chat MODEL\n", 2;
   Interrupt::block();
-  const inferno::Model model(argc > 1 ? argv[1] : "builtin");
+  const inferno::Model model(argv[1]);
   inferno::Request conversation;
   conversation.set("max_tokens", 40).set("seed", 7);
   for (std::string line; std::cout << "> " << std::flush, std::getline(std::cin, line);) {

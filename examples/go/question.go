@@ -1,4 +1,4 @@
-// One question, streamed through a channel:  go run question.go [MODEL [QUESTION]]
+// One question, streamed through a channel:  go run question.go MODEL [QUESTION]
 package main
 
 /*
@@ -63,8 +63,7 @@ func answerTo(model C.inferno_model, question string, pieces chan<- string) {
 }
 
 func main() {
-	arguments := []string{"builtin", "Tell me a story."}
-	copy(arguments, os.Args[1:])
+	arguments := append(os.Args[1:], "Tell me a story.")
 	var model C.inferno_model
 	withText(arguments[0], func(name *C.char) {
 		check(func(e *C.inferno_error) C.inferno_status { return C.inferno_model_load(name, nil, &model, e) })

@@ -1,4 +1,4 @@
-// One question, streamed:  node question.mjs [MODEL [QUESTION]], with koffi (npm install koffi).
+// One question, streamed:  node question.mjs MODEL [QUESTION], with koffi (npm install koffi).
 // INFERNO_LIBRARY names the library if the system does not find libinferno.so.0.
 import koffi from "koffi";
 
@@ -56,7 +56,7 @@ async function* answerTo(model, question) {
   }
 }
 
-const [name = "builtin", question = "Tell me a story."] = process.argv.slice(2);
+const [name, question = "Tell me a story."] = process.argv.slice(2);
 const model = {};
 await load(name, null, model);
 for await (const piece of answerTo(model, question)) process.stdout.write(piece);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Questions answered side by side, with ctypes alone:  question.py [MODEL [QUESTION ...]]
+"""Questions answered side by side, with ctypes alone:  question.py MODEL [QUESTION ...]
 INFERNO_LIBRARY names the library if the system does not find libinferno.so.0."""
 import asyncio
 import ctypes
@@ -66,7 +66,7 @@ async def answer_to(model, question):
         free_request(request)
 
 
-async def main(name="builtin", *questions):
+async def main(name, *questions):
     model = Handle()
     load(name.encode(), None, byref(model))
     async def whole(question):

@@ -1,4 +1,4 @@
-// One question, as an iterator over pieces:  rustc -l inferno question.rs && ./question [MODEL [QUESTION]]
+// One question, as an iterator over pieces:  rustc -l inferno question.rs && ./question MODEL [QUESTION]
 use std::ffi::{CStr, CString};
 use std::io::Write;
 use std::os::raw::{c_char, c_void};
@@ -55,7 +55,7 @@ impl Drop for Answer {
 
 fn main() -> Result<(), String> {
     let mut arguments = std::env::args().skip(1);
-    let name = CString::new(arguments.next().unwrap_or("builtin".into())).unwrap();
+    let name = CString::new(arguments.next().ok_or("usage: question MODEL [QUESTION]")?).unwrap();
     let question = CString::new(arguments.next().unwrap_or("Tell me a story.".into())).unwrap();
     let fields = CString::new(r#"{"max_tokens": 40, "seed": 7}"#).unwrap();
     let role = CString::new("user").unwrap();

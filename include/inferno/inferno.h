@@ -130,8 +130,9 @@ typedef struct inferno_load_options {
 } inferno_load_options;
 
 /* `name` is what the inferno command takes as MODEL: a folder, a .gguf file, the name of a model in a cache,
- * or "builtin". Nothing is downloaded. `options` may be NULL. Several models may be loaded at once. Not in a
- * callback. */
+ * or "builtin", which is INFERNO_UNSUPPORTED unless the library was compiled with INFERNO_LIBRARY_BUILTIN or
+ * one of `model_folders` has a model of this name. Nothing is downloaded. `options` may be NULL. Several
+ * models may be loaded at once. Not in a callback. */
 INFERNO_API inferno_status inferno_model_load(const char* name, const inferno_load_options* options,
                                               inferno_model* model, inferno_error* error);
 
@@ -199,9 +200,10 @@ typedef struct inferno_plan_result {
 INFERNO_API inferno_status inferno_plan(const char* name, const inferno_load_options* options,
                                         inferno_plan_result* plan, inferno_error* error);
 
-/* Runs the built-in model and compares its tokens with the reference: INFERNO_DEVICE if they differ. The text
- * is one line about the result. Reads device, threads, home and cache of the options: the model is computed
- * as it is stored, with a KV cache of the default type. Not in a callback. */
+/* Runs the model "builtin" (see inferno_model_load()) and compares its tokens with the reference:
+ * INFERNO_DEVICE if they differ. The text is one line about the result. Reads device, threads and the folders
+ * of the options: the model is computed as it is stored, with a KV cache of the default type. Not in a
+ * callback. */
 INFERNO_API inferno_status inferno_self_test(const inferno_load_options* options, char* text, size_t capacity,
                                              size_t* length, inferno_error* error);
 

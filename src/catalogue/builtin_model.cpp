@@ -123,11 +123,14 @@ bool unpack_into(const fs::path& parent, const std::string& name, std::span<cons
 
 }  // namespace
 
+void fail_without_builtin() {
+  fail(ErrorKind::unsupported, "this build does not contain the built-in model",
+       {.why = "libinferno has it only if INFERNO_LIBRARY_BUILTIN is ON, the program unless INFERNO_BUILTIN "
+               "is OFF",
+        .next = "name another model, or give the path of the folder models/builtin of Inferno's sources"});
+}
+
 fs::path unpack_model(std::span<const EmbeddedFile> files, std::span<const fs::path> folders) {
-  if (files.empty()) {
-    fail(ErrorKind::unsupported, "this build does not contain the built-in model",
-         {.why = "it was compiled with INFERNO_BUILTIN=OFF", .next = "name another model"});
-  }
   const std::string name = fmt::format("builtin-{:016x}", fingerprint(files));
   std::string tried;
   for (const fs::path& parent : folders) {

@@ -236,7 +236,7 @@ ModelMatch Catalogue::look_up(const std::string& name) const {
 }
 
 ModelMatch Catalogue::look_up_stored(const std::string& name) const {
-  if (name == builtin_name) return {.name = name, .here = &found_builtin()};
+  if (name == builtin_name && !builtin_files().empty()) return {.name = name, .here = &found_builtin()};
   const std::string endpoint = settings_.hub_endpoint();
   ModelMatch match = {.name = name, .here = find_model(name, inventory().models, endpoint)};
   if (const hub::Alias* alias = hub::find_alias(name)) {
@@ -273,6 +273,7 @@ ResolvedModel Catalogue::resolve(const std::string& name) const {
 
 void Catalogue::fail_not_here(const ModelMatch& match) const {
   const std::string& name = match.name;
+  if (name == builtin_name) fail_without_builtin();
   std::vector<std::string> names;
   for (const FoundModel& model : inventory().models) names.push_back(model.name);
   const std::string unsupported = hub::unsupported_family(name);
@@ -287,8 +288,9 @@ void Catalogue::fail_not_here(const ModelMatch& match) const {
     return "give org/name, a model directory, a .gguf file, or a name from here; inferno search finds more";
   };
   fail(ErrorKind::not_found, fmt::format("{}: no such directory, file or model", name),
-       {.why = unsupported.empty() ? fmt::format("models here: {}", some_of(names, name))
-                                   : fmt::format("Inferno cannot run models of the family {}", unsupported),
+       {.why = !unsupported.empty() ? fmt::format("Inferno cannot run models of the family {}", unsupported)
+               : names.empty()      ? "there are no models here"
+                                    : fmt::format("models here: {}", some_of(names, name)),
         .next = next()});
 }
 
@@ -315,11 +317,14 @@ std::string Catalogue::download_advice(const std::string& what) const {
 
 ResolvedModel Catalogue::resolve(const FoundModel& model) const {
   if (!model.is_complete()) require_complete(model, settings_.is_offline());
-  return model.is_builtin() ? builtin() : ResolvedModel{model.name, model.path()};
+  if (!model.is_builtin()) return {model.name, model.path()};
+  return {model.name, unpack_model(builtin_files(), settings_.unpack_folders)};
 }
 
 ResolvedModel Catalogue::builtin() const {
-  return {std::string(builtin_name), unpack_model(builtin_files(), settings_.unpack_folders)};
+  const ModelMatch match = look_up_stored(std::string(builtin_name));
+  if (match.here == nullptr) fail_not_here(match);
+  return resolve(*match.here);
 }
 
 CachedMatch Catalogue::cached(const std::string& name) const {

@@ -62,6 +62,8 @@ class Catalogue {
   // downloads it, also for a model of which only a part is here.
   ResolvedModel resolve(const std::string& name) const;
   ResolvedModel resolve(const FoundModel& model) const;
+  // The built-in model: a build without it takes one that is called so in a folder of models.
+  // Error{unsupported} if there is none.
   ResolvedModel builtin() const;
 
   // What `inferno download NAME` fetches, without asking the hub. Error{not_found} with names that were

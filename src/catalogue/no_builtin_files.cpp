@@ -1,4 +1,4 @@
-// A build without the built-in model (INFERNO_BUILTIN=OFF), for programs that embed the library.
+// libinferno, or the program (INFERNO_BUILTIN=OFF), without the built-in model.
 #include "catalogue/builtin_model.h"
 
 namespace inferno {

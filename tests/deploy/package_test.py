@@ -85,11 +85,20 @@ class Library(unittest.TestCase):
             self.assertLessEqual({f"usr/share/doc/{package}/{name}" for name in ("copyright", "changelog.gz")}, self.files(package))
         self.assertLessEqual({"usr/include/inferno/inferno.h", "usr/include/inferno/inferno.hpp", f"{self.LIBRARIES}/libinferno.so",
                               f"{self.LIBRARIES}/libinferno.a", f"{self.LIBRARIES}/pkgconfig/inferno.pc",
-                              f"{self.LIBRARIES}/cmake/inferno/inferno-config.cmake", "usr/share/doc/libinferno-dev/examples/c/question.c"},
+                              f"{self.LIBRARIES}/cmake/inferno/inferno-config.cmake", "usr/share/doc/libinferno-dev/examples/c/question.c", "usr/share/inferno/models/builtin/model.safetensors"},
                              self.files("libinferno-dev"))
         self.assertFalse(any("libinferno" in name for name in self.files("inferno")))
         with tarfile.open(packages.tarball(BUILD)) as tar:
             self.assertFalse([name for name in tar.getnames() if "libinferno" in name])
+
+    def test_the_library_is_small(self):
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run(["dpkg-deb", "-x", packages.deb(BUILD, "libinferno0"), folder], check=True)
+            size = pathlib.Path(folder, self.LIBRARIES, "libinferno.so.0").resolve().stat().st_size
+        print(f"FIGURES libinferno.so.0: {size / 1e6:.1f} MB, .deb: {packages.deb(BUILD, 'libinferno0').stat().st_size / 1e6:.1f} MB", flush=True)
+        with tarfile.open(packages.tarball(BUILD)) as tar:
+            program = max(member.size for member in tar.getmembers() if member.name.endswith("/bin/inferno"))
+        self.assertLess(size, program - 11_000_000)  # the built-in model, which only the program has
 
     def test_dependencies(self):
         version = self.field("libinferno0", "Version")
@@ -109,11 +118,16 @@ class Library(unittest.TestCase):
             shared = run(script)
             self.assertEqual(shared.returncode, 0, shared.stdout + shared.stderr)
             self.assertIn("Inferno is a program", shared.stdout)
-            linked = run("gcc question.c $(pkg-config --static --cflags --libs inferno | sed s/-linferno/-l:libinferno.a/) -o static; ldd static; ./static builtin 'What is Inferno?'")
+            linked = run("gcc question.c $(pkg-config --static --cflags --libs inferno | sed s/-linferno/-l:libinferno.a/) -o static; ldd static; ./static $(pkg-config --variable=builtin_model inferno) 'What is Inferno?'")
             self.assertIn("Inferno is a program", linked.stdout, linked.stderr)
             self.assertNotIn("libinferno", linked.stdout)
+            without_model = run("./question builtin Hello 2>&1")
+            self.assertEqual(without_model.returncode, 1)
+            self.assertIn("does not contain the built-in model", without_model.stdout)
+            run("cp -r $(pkg-config --variable=builtin_model inferno) model")
             self.assertEqual(run("dpkg --purge libinferno-dev libinferno0").returncode, 0)
-            self.assertNotEqual(run("./question builtin Hello").returncode, 0)
+            self.assertEqual(run("./static model Hello").returncode, 0)
+            self.assertNotEqual(run("./question model Hello").returncode, 0)
 
 
 class Signature(unittest.TestCase):

@@ -14,6 +14,7 @@ add_executable(shared question.c)
 target_link_libraries(shared PRIVATE inferno::inferno)
 add_executable(static question.c)
 target_link_libraries(static PRIVATE inferno::static)
+file(WRITE ${CMAKE_BINARY_DIR}/builtin_model "${inferno_BUILTIN_MODEL}")
 """
 
 
@@ -31,7 +32,9 @@ def main():
         (project / "question.c").write_text((ROOT / "examples/c/question.c").read_text())
         run(tool("cmake"), "-G", "Ninja", "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
         run(tool("cmake"), "--build", project / "build")
-        answers = {run(project / "build" / kind, BUILTIN, "Hello") for kind in ("shared", "static")}
+        installed_model = (project / "build/builtin_model").read_text()
+        assert pathlib.Path(installed_model).is_relative_to(prefix), installed_model
+        answers = {run(project / "build" / kind, installed_model, "Hello") for kind in ("shared", "static")}
         # pkg-config finds what was installed here, although the build was configured for another prefix, and after a move.
         moved = prefix.rename(folder / "moved")
         libdir = next(moved.rglob("libinferno.so")).parent
@@ -42,7 +45,10 @@ def main():
             if kind == "--static":
                 flags[flags.index("-linferno")] = "-l:libinferno.a"
             run(tool("gcc"), "-std=c99", project / "question.c", *flags, "-o", folder / "by-pkg-config")
-            answers.add(run(folder / "by-pkg-config", BUILTIN, "Hello", env=environment))
+            model = run(tool("pkg-config"), "--variable=builtin_model", "inferno", env=environment).strip()
+            assert pathlib.Path(model).resolve().is_relative_to(moved), model
+            answers.add(run(folder / "by-pkg-config", model, "Hello", env=environment))
+        answers.add(run(folder / "by-pkg-config", BUILTIN, "Hello", env=environment))
         assert len(answers) == 1 and len(answers.pop()) > 10, answers
 
 

@@ -241,8 +241,10 @@ class Same(unittest.TestCase):
         must("request_free", request)
 
     def test_errors_have_the_words_of_the_command(self):
+        # The command has the built-in model, the library finds it in this folder.
+        options = LoadOptions(size=ctypes.sizeof(LoadOptions), device=b"cpu", home=b"", model_folders=str(BUILTIN.parent).encode())
         for name in ("/nowhere/model.gguf", "no-such/model"):
-            error = call("model_load", name.encode(), byref(LoadOptions(size=ctypes.sizeof(LoadOptions), device=b"cpu", home=b"")), byref(c_uint64()))
+            error = call("model_load", name.encode(), byref(options), byref(c_uint64()))
             done = subprocess.run([PROGRAM, "generate", "-m", name, "x"], capture_output=True, text=True, timeout=60,
                                   env={"HOME": "/nonexistent", "HF_ENDPOINT": "http://127.0.0.1:1"}, stdin=subprocess.DEVNULL)
             words = [line.split(":", 1) for line in done.stderr.splitlines() if line.startswith(("error:", "why:", "next:"))]

@@ -1,6 +1,7 @@
 // inferno.hpp against libinferno.so, as a program in C++ uses it:  library_wrapper MODEL
 #include <atomic>
 #include <cstdio>
+#include <filesystem>
 #include <inferno/inferno.hpp>
 #include <limits>
 #include <mutex>
@@ -224,6 +225,9 @@ int main(int argc, char** argv) {
   options.progress = [&](std::uint64_t, std::uint64_t) { return ++reports > 0; };
   options.log = [&](inferno_log_level, std::string_view) { ++messages; };
   expect(inferno::version() == inferno_version() && inferno::abi() == INFERNO_ABI, "version and interface");
+  // The library may be without the built-in model, which is in this folder.
+  const std::string folders = std::filesystem::path(argv[1]).parent_path().string();
+  options.values.model_folders = folders.c_str();
   expect(!inferno::self_test(options).empty(), "the self-test");
   expect(inferno::plan(argv[1], options).fits != 0, "the model fits");
   expect(inferno::list_models(options).find("builtin") != std::string::npos, "models on this machine");
