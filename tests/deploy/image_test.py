@@ -1,10 +1,12 @@
-"""The container image, built by packaging/image and run by podman, both without a network: image_test.py INFERNO
+"""The container image, built by packaging/image and run by podman, and deploy/compose.yaml, all without a network: image_test.py INFERNO
 
-Needs root, buildah, podman and crun. Runs again in a mount namespace of its own, because crun wants cgroups v2 alone.
+Needs root, buildah, podman, podman-compose and crun. Runs again in namespaces of its own, because crun wants cgroups v2 alone.
 """
+import asyncio
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +15,7 @@ import tempfile
 import time
 import unittest
 
+import load
 import packages
 import root
 from packages import ROOT
@@ -25,16 +28,20 @@ def alone():
     if os.environ.get("INFERNO_IMAGE_ALONE"):
         return
     os.environ["INFERNO_IMAGE_ALONE"] = "1"
-    script = 'mount --make-rprivate / && umount -R /sys/fs/cgroup 2>/dev/null; mount -t cgroup2 none /sys/fs/cgroup && mount -t tmpfs none /run && exec "$@"'
-    os.execvp("unshare", ["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, "-B", *sys.argv])
+    script = ('mount --make-rprivate / && umount -R /sys/fs/cgroup 2>/dev/null; mount -t cgroup2 none /sys/fs/cgroup && mount -t tmpfs none /run && '
+              'ip link set lo up && exec "$@"')
+    os.execvp("unshare", ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script, "sh", sys.executable, "-B", *sys.argv])
 
 
-class Image(unittest.TestCase):
+class ImageTest(unittest.TestCase):
+    """An image of the program, inferno:test, in storage of its own."""
+
     @classmethod
     def setUpClass(cls):
         cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="inferno-image-"))
         cls.store = ["--root", f"{cls.folder}/store", "--runroot", "/run/store", "--storage-driver", "vfs"]
-        (cls.folder / "containers.conf").write_text('[containers]\ndefault_ulimits = []\n[engine]\ncgroup_manager="cgroupfs"\nevents_logger="none"\n')
+        (cls.folder / "containers.conf").write_text('[containers]\ndefault_ulimits = []\ncgroups = "disabled"\n[engine]\ncgroup_manager="cgroupfs"\n'
+                                                    f'events_logger="none"\n[network]\nnetwork_config_dir="{cls.folder}/networks"\n')
         os.environ.update(CONTAINERS_CONF=f"{cls.folder}/containers.conf", BUILDAH=" ".join(cls.store), SOURCE_DATE_EPOCH="1700000000")
         cls.build("inferno:test")
 
@@ -56,6 +63,8 @@ class Image(unittest.TestCase):
         assert done.returncode == 0 or not check, f"{arguments}: {done.stdout}{done.stderr}"
         return done
 
+
+class Image(ImageTest):
     def inspect(self, tag="inferno:test"):
         return json.loads(self.podman("image", "inspect", tag).stdout)[0]
 
@@ -89,7 +98,7 @@ class Image(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (1, "error: /etc/protocols is not what its package has: apt install --reinstall netbase\n"))
 
     def test_it_answers_offline_read_only_and_without_capabilities(self):
-        limits = ["--network", "none", "--read-only", "--tmpfs", "/tmp:mode=1777", "--cap-drop", "ALL", "--cgroups=disabled"]
+        limits = ["--network", "none", "--read-only", "--tmpfs", "/tmp:mode=1777", "--cap-drop", "ALL"]
         begin = time.monotonic()
         answer = self.podman("run", "--rm", *limits, "inferno:test", "generate", "--chat", "What is Inferno?", "--temperature", "0")
         answered = time.monotonic() - begin
@@ -120,7 +129,7 @@ class Image(unittest.TestCase):
         (model / "refs/main").write_text("0123456789012345678901234567890123456789")
         self.podman("tag", "inferno:test", "inferno:latest")
         # No network is lent to the container, so the port is asked for inside.
-        command = command.replace("-p 127.0.0.1:8000:8000", "--name documented --network none --cgroups=disabled").rstrip()
+        command = command.replace("-p 127.0.0.1:8000:8000", "--name documented --network none").rstrip()
         script = f"podman() {{ command podman {' '.join(self.store)} --runtime crun \"$@\"; }}\n{command}"
         with subprocess.Popen(["bash", "-euc", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "HOME": f"{self.folder}/home"}) as server:
             try:
@@ -146,7 +155,7 @@ class Image(unittest.TestCase):
             self.assertTrue((self.folder / "installed/usr" / name).exists(), name)
 
     def test_a_public_address_needs_a_key(self):
-        done = self.podman("run", "--rm", "--network", "none", "--cgroups=disabled", "inferno:test", check=False)
+        done = self.podman("run", "--rm", "--network", "none", "inferno:test", check=False)
         self.assertEqual(done.returncode, 2)
         self.assertIn("without a key", done.stderr)
 
@@ -159,6 +168,54 @@ class Image(unittest.TestCase):
         self.podman("rmi", "-f", first)
         self.podman("load", "-i", archive)
         self.assertEqual(self.inspect()["Id"], first)
+
+
+class Compose(ImageTest):
+    """deploy/compose.yaml, with Debian's HAProxy in place of the image from a registry."""
+
+    def setUp(self):
+        if subprocess.run(["iptables", "-t", "nat", "-L"], capture_output=True).returncode != 0:
+            self.skipTest("podman's networks need iptables")
+        haproxy = "/usr/sbin/haproxy"
+        libraries = re.findall(r"(/\S+) \(", subprocess.run(["ldd", haproxy], check=True, capture_output=True, text=True).stdout)
+        (self.folder / "haproxy/tmp").mkdir(parents=True)
+        subprocess.run(["cp", "-L", "--parents", haproxy, *libraries, self.folder / "haproxy"], check=True)
+        subprocess.run(["tar", "-cf", f"{self.folder}/haproxy.tar", "-C", self.folder / "haproxy", "."], check=True)
+        self.podman("import", "-q", f"{self.folder}/haproxy.tar", "localhost/haproxy:test")
+        # podman-compose has no options for the storage.
+        program = self.folder / "bin/podman"
+        program.parent.mkdir()
+        program.write_text(f'#!/bin/sh\nexec {shutil.which("podman")} {" ".join(self.store)} --runtime crun "$@"\n')
+        program.chmod(0o755)
+        (self.folder / "models").mkdir()
+        self.environment = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}", "INFERNO_API_KEY": "key", "INFERNO_IMAGE": "localhost/inferno:test",
+                            "HAPROXY_IMAGE": "localhost/haproxy:test", "HF_HOME": f"{self.folder}/models"}
+
+    def compose(self, *arguments):
+        done = subprocess.run(["podman-compose", "-f", ROOT / "deploy/compose.yaml", *arguments], capture_output=True, text=True, env=self.environment, timeout=120)
+        return done.stdout + done.stderr
+
+    def workers_of(self, count):
+        """Who answers so many conversations, by the header x-inferno-worker."""
+        results = []
+        requests = [load.Request(session=number, stream=number % 2 == 0, tokens=8) for number in range(count)]
+        asyncio.run(load.burst("http://127.0.0.1:8080", "key", requests, results))
+        self.assertTrue(all(result.ok for result in results), load.summary(results))
+        return {result.worker for result in results}
+
+    def test_three_workers_behind_haproxy(self):
+        told = self.compose("up", "-d")
+        try:
+            begin = time.monotonic()
+            while subprocess.run([PROGRAM, "health", "http://127.0.0.1:8080/readyz", "--timeout", "2"], capture_output=True).returncode != 0:
+                self.assertLess(time.monotonic() - begin, 60, f"{told}{self.podman('logs', 'deploy_balancer_1', check=False)}")
+                time.sleep(0.1)
+            while len(self.workers_of(24)) < 3:  # each is taken in when its name is known and it is ready
+                self.assertLess(time.monotonic() - begin, 60)
+            self.podman("stop", "-t", "30", "deploy_worker-2_1")
+            self.assertEqual(len(self.workers_of(24)), 2)
+        finally:
+            self.compose("down")
 
 
 if __name__ == "__main__":
