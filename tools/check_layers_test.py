@@ -44,7 +44,7 @@ class CheckLayers(unittest.TestCase):
         self.refuses("src/base/a.cpp", "#include <gtest/gtest.h>\n", "GoogleTest does not belong here")
         self.refuses("src/base/a.cpp", "#include <eigen3/Eigen/Dense>\n", "does not know")
         self.accepts("src/backend/cuda/a.cpp", "#include <cuda_runtime.h>\n")
-        self.accepts("src/server/http.cpp", "#include <boost/beast.hpp>\n")
+        self.accepts("src/server/http/http.cpp", "#include <boost/beast.hpp>\n")
         self.accepts("src/base/a_test.cpp", "#include <gtest/gtest.h>\n")
         self.accepts("src/base/scene.h", "// A scene.\n#pragma once\n#include <gtest/gtest.h>\n")
         self.refuses("src/base/obscene.h", "// A.\n#pragma once\n#include <gtest/gtest.h>\n", "GoogleTest")

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/seconds.h"
 #include "base/utf8.h"
-#include "server/load_report.h"
+#include "server/monitoring/load_report.h"
 #include "server/shared.h"
 
 namespace inferno::server {

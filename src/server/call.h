@@ -13,7 +13,7 @@
 #include "base/token.h"
 #include "chat/json.h"
 #include "server/api_error.h"
-#include "server/http.h"
+#include "server/http/http.h"
 
 namespace inferno::server {
 

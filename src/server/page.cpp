@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "server/digest.h"
+#include "server/admission/digest.h"
 #include "server/doors.h"
 
 namespace inferno::server {

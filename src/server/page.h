@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "catalogue/builtin_model.h"
-#include "server/http.h"
+#include "server/http/http.h"
 
 namespace inferno::server {
 

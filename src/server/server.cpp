@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "base/error.h"
+#include "server/admission/waiting_room.h"
 #include "server/routes.h"
-#include "server/waiting_room.h"
 
 namespace inferno::server {
 namespace {

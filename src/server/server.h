@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "server/access.h"
-#include "server/http.h"
+#include "server/admission/access.h"
+#include "server/http/http.h"
 #include "server/shared.h"
 
 namespace inferno::server {

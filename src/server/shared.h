@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "chat/json.h"
-#include "server/access_log.h"
-#include "server/metrics.h"
+#include "server/monitoring/access_log.h"
+#include "server/monitoring/metrics.h"
 #include "service/sampling_settings.h"
 #include "service/text_model.h"
 

@@ -7,7 +7,7 @@
 #include "base/utf8.h"
 #include "chat/json.h"
 #include "server/doors.h"
-#include "server/fields.h"
+#include "server/fields/fields.h"
 #include "server/openai/chat_request.h"
 #include "server/shared.h"
 

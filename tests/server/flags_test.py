@@ -151,7 +151,7 @@ class LoadReports(Scene):
 
 
 class FilesOfDeploy(unittest.TestCase):
-    """The names of metrics in them are compared with /metrics by src/server/metrics_test.cpp."""
+    """The names of metrics in them are compared with /metrics by src/server/monitoring/metrics_test.cpp."""
 
     def expressions(self, value):
         if isinstance(value, dict):

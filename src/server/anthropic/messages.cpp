@@ -6,7 +6,7 @@
 #include "server/anthropic/messages_input.h"
 #include "server/anthropic/messages_stream.h"
 #include "server/doors.h"
-#include "server/fields.h"
+#include "server/fields/fields.h"
 #include "server/generation.h"
 #include "server/shared.h"
 

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "chat/conversation.h"
-#include "server/constraint_fields.h"
-#include "server/fields.h"
+#include "server/fields/constraint_fields.h"
+#include "server/fields/fields.h"
 #include "server/shared.h"
 
 namespace inferno::server {

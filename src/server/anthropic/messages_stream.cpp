@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "server/digest.h"
+#include "server/admission/digest.h"
 
 namespace inferno::server {
 namespace {

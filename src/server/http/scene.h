@@ -18,7 +18,7 @@
 #include <thread>
 #include <utility>
 
-#include "server/http.h"
+#include "server/http/http.h"
 
 namespace inferno::server {
 

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "server/doors.h"
-#include "server/fields.h"
+#include "server/fields/fields.h"
 #include "server/generation.h"
 #include "server/openai/chat_request.h"
 #include "server/openai/chat_writer.h"

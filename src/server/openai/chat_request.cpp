@@ -6,8 +6,8 @@
 #include <set>
 
 #include "chat/conversation.h"
-#include "server/constraint_fields.h"
-#include "server/fields.h"
+#include "server/fields/constraint_fields.h"
+#include "server/fields/fields.h"
 
 namespace inferno::server {
 namespace {

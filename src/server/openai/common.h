@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/fields.h"
+#include "server/fields/fields.h"
 #include "server/generation.h"
 
 namespace inferno::server {

@@ -4,9 +4,9 @@
 #include <utility>
 #include <variant>
 
-#include "server/constraint_fields.h"
 #include "server/doors.h"
-#include "server/fields.h"
+#include "server/fields/constraint_fields.h"
+#include "server/fields/fields.h"
 #include "server/generation.h"
 #include "server/openai/completion_writer.h"
 #include "server/shared.h"

@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "chat/conversation.h"
-#include "server/constraint_fields.h"
 #include "server/doors.h"
-#include "server/fields.h"
+#include "server/fields/constraint_fields.h"
+#include "server/fields/fields.h"
 #include "server/openai/common.h"
 #include "server/openai/responses_input.h"
 #include "server/openai/responses_stream.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "chat/conversation.h"
-#include "server/fields.h"
+#include "server/fields/fields.h"
 
 namespace inferno::server {
 namespace {

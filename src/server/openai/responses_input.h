@@ -6,7 +6,7 @@
 
 #include "chat/json.h"
 #include "server/call.h"
-#include "server/constraint_fields.h"
+#include "server/fields/constraint_fields.h"
 
 namespace inferno::server {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <variant>
 
-#include "server/fields.h"
+#include "server/fields/fields.h"
 #include "server/openai/common.h"
 #include "server/openai/responses_items.h"
 

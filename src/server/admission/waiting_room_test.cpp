@@ -1,4 +1,4 @@
-#include "server/waiting_room.h"
+#include "server/admission/waiting_room.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

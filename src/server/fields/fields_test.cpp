@@ -1,4 +1,4 @@
-#include "server/fields.h"
+#include "server/fields/fields.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "server/metrics.h"
+#include "server/monitoring/metrics.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

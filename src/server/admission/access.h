@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "server/digest.h"
-#include "server/http.h"
+#include "server/admission/digest.h"
+#include "server/http/http.h"
 
 namespace inferno::server {
 

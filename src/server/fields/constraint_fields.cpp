@@ -1,4 +1,4 @@
-#include "server/constraint_fields.h"
+#include "server/fields/constraint_fields.h"
 
 #include <algorithm>
 #include <charconv>

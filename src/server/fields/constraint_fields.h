@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "chat/json.h"
-#include "server/fields.h"
+#include "server/fields/fields.h"
 #include "service/text_model.h"
 
 namespace inferno::server {

@@ -1,7 +1,7 @@
 // Sockets, TLS and the one thread that runs every session (http/session.h); other threads come through
 // Channel. All time-outs are checked by one timer that looks at every session a few times a second: moving a
 // timer of its own with each token would cost more.
-#include "server/http.h"
+#include "server/http/http.h"
 
 #include <fmt/format.h>
 

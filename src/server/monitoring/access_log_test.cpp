@@ -1,4 +1,4 @@
-#include "server/access_log.h"
+#include "server/monitoring/access_log.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Fields that constrain the text mean the same in every API.
-#include "server/constraint_fields.h"
+#include "server/fields/constraint_fields.h"
 
 #include <gtest/gtest.h>
 

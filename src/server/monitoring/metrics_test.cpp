@@ -1,4 +1,4 @@
-#include "server/metrics.h"
+#include "server/monitoring/metrics.h"
 #include "support/source_dir.h"
 
 #include <gmock/gmock.h>

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/utf8.h"
 #include "chat/conversation.h"
-#include "server/fields.h"
+#include "server/fields/fields.h"
 #include "server/shared.h"
 
 namespace inferno::server {

@@ -1,4 +1,4 @@
-#include "server/load_report.h"
+#include "server/monitoring/load_report.h"
 
 #include <gtest/gtest.h>
 

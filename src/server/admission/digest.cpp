@@ -1,4 +1,4 @@
-#include "server/digest.h"
+#include "server/admission/digest.h"
 
 #include <openssl/evp.h>
 
