@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cli/bench/load_statistics.h"
+#include "cli/bench/load/load_statistics.h"
 #include "grammar/refusal.h"
 
 namespace inferno::constrain {

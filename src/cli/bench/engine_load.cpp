@@ -5,7 +5,7 @@
 #include <thread>
 #include <utility>
 
-#include "cli/bench/engine_target.h"
+#include "cli/bench/load/engine_target.h"
 #include "engine/engine.h"
 
 namespace inferno {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "backend/backend.h"
-#include "cli/bench/load_levels.h"
+#include "cli/bench/load/load_levels.h"
 #include "model/decoder.h"
 
 namespace inferno {

@@ -8,9 +8,9 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
-#include "cli/bench/http_target.h"
-#include "cli/bench/load_client.h"
-#include "cli/bench/load_plan.h"
+#include "cli/bench/load/http_target.h"
+#include "cli/bench/load/load_client.h"
+#include "cli/bench/load/load_plan.h"
 #include "cli/terminal/streams.h"
 
 namespace inferno {

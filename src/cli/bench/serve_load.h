@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "cli/bench/load_levels.h"
+#include "cli/bench/load/load_levels.h"
 
 namespace inferno {
 

@@ -17,7 +17,7 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
-#include "cli/bench/http_target.h"
+#include "cli/bench/load/http_target.h"
 #include "cli/commands/shared/command_line.h"
 #include "cli/terminal/report_error.h"
 #include "cli/terminal/streams.h"

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "cli/environment.h"
-#include "cli/terminal/line_input.h"
+#include "cli/terminal/input/line_input.h"
 
 namespace inferno::play {
 

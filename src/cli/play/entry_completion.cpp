@@ -5,7 +5,7 @@
 
 #include "cli/play/attachments.h"
 #include "cli/play/slash_command.h"
-#include "cli/terminal/key.h"
+#include "cli/terminal/input/key.h"
 
 namespace inferno::play {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/terminal/line_editor.h"
+#include "cli/terminal/input/line_editor.h"
 
 namespace inferno::play {
 

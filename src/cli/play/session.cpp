@@ -14,7 +14,7 @@
 #include "cli/play/attachments.h"
 #include "cli/play/entry_completion.h"
 #include "cli/play/model_menu.h"
-#include "cli/terminal/line_editor.h"
+#include "cli/terminal/input/line_editor.h"
 #include "cli/terminal/report_error.h"
 #include "cli/terminal/screen.h"
 #include "engine/request.h"

@@ -13,7 +13,7 @@
 #include "cli/play/answer_view.h"
 #include "cli/play/model_menu.h"
 #include "cli/play/session.h"
-#include "cli/terminal/line_editor.h"
+#include "cli/terminal/input/line_editor.h"
 #include "cli/terminal/markdown/word_wrap.h"
 #include "text/characters.h"
 

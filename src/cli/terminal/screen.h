@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "cli/terminal/line_view.h"
+#include "cli/terminal/input/line_view.h"
 
 namespace inferno::terminal {
 

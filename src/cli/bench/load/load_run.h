@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/seconds.h"
-#include "cli/bench/load_plan.h"
-#include "cli/bench/load_statistics.h"
+#include "cli/bench/load/load_plan.h"
+#include "cli/bench/load/load_statistics.h"
 
 namespace inferno::load {
 

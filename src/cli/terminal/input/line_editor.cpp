@@ -1,4 +1,4 @@
-#include "cli/terminal/line_editor.h"
+#include "cli/terminal/input/line_editor.h"
 
 #include <algorithm>
 #include <span>

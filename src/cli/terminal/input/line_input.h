@@ -6,10 +6,10 @@
 #include <optional>
 #include <string>
 
-#include "cli/terminal/history.h"
-#include "cli/terminal/key.h"
-#include "cli/terminal/line_editor.h"
-#include "cli/terminal/line_view.h"
+#include "cli/terminal/input/history.h"
+#include "cli/terminal/input/key.h"
+#include "cli/terminal/input/line_editor.h"
+#include "cli/terminal/input/line_view.h"
 #include "cli/terminal/screen.h"
 
 namespace inferno::terminal {

@@ -1,4 +1,4 @@
-#include "cli/terminal/history.h"
+#include "cli/terminal/input/history.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 #include <fstream>
 #include <system_error>
 
-#include "cli/terminal/key.h"
+#include "cli/terminal/input/key.h"
 
 namespace inferno::terminal {
 namespace {

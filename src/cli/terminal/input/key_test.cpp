@@ -1,4 +1,4 @@
-#include "cli/terminal/key.h"
+#include "cli/terminal/input/key.h"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/bench/load_run.h"
+#include "cli/bench/load/load_run.h"
 
 namespace inferno::load {
 

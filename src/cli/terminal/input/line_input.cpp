@@ -1,4 +1,4 @@
-#include "cli/terminal/line_input.h"
+#include "cli/terminal/input/line_input.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
-#include "cli/terminal/line_editor.h"
+#include "cli/terminal/input/line_editor.h"
 #include "cli/terminal/streams.h"
 #include "cli/terminal/text_table.h"
 

@@ -1,4 +1,4 @@
-#include "cli/bench/http_target.h"
+#include "cli/bench/load/http_target.h"
 
 #include <fmt/format.h>
 

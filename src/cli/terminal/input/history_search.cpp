@@ -1,4 +1,4 @@
-#include "cli/terminal/history_search.h"
+#include "cli/terminal/input/history_search.h"
 
 #include <fmt/format.h>
 

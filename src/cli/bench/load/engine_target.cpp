@@ -1,4 +1,4 @@
-#include "cli/bench/engine_target.h"
+#include "cli/bench/load/engine_target.h"
 
 #include <chrono>
 #include <unordered_map>

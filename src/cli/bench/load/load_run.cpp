@@ -1,4 +1,4 @@
-#include "cli/bench/load_run.h"
+#include "cli/bench/load/load_run.h"
 
 #include <algorithm>
 #include <utility>

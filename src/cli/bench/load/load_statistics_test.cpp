@@ -1,4 +1,4 @@
-#include "cli/bench/load_statistics.h"
+#include "cli/bench/load/load_statistics.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "cli/terminal/history.h"
+#include "cli/terminal/input/history.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

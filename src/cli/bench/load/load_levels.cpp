@@ -1,4 +1,4 @@
-#include "cli/bench/load_levels.h"
+#include "cli/bench/load/load_levels.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>

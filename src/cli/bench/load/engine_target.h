@@ -5,7 +5,7 @@
 #include <functional>
 #include <memory>
 
-#include "cli/bench/load_run.h"
+#include "cli/bench/load/load_run.h"
 #include "engine/engine.h"
 
 namespace inferno::load {

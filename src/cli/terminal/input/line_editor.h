@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/terminal/history_search.h"
-#include "cli/terminal/key.h"
+#include "cli/terminal/input/history_search.h"
+#include "cli/terminal/input/key.h"
 
 namespace inferno::terminal {
 

@@ -1,4 +1,4 @@
-#include "cli/bench/load_plan.h"
+#include "cli/bench/load/load_plan.h"
 
 #include <fmt/format.h>
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 
-#include "cli/bench/event_stream.h"
-#include "cli/bench/http_target.h"
-#include "cli/bench/load_run.h"
+#include "cli/bench/load/event_stream.h"
+#include "cli/bench/load/http_target.h"
+#include "cli/bench/load/load_run.h"
 #include "hub/files.h"
 
 namespace inferno::load {

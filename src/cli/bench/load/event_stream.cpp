@@ -1,4 +1,4 @@
-#include "cli/bench/event_stream.h"
+#include "cli/bench/load/event_stream.h"
 
 #include <fmt/format.h>
 

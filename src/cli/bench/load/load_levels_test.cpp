@@ -1,4 +1,4 @@
-#include "cli/bench/load_levels.h"
+#include "cli/bench/load/load_levels.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

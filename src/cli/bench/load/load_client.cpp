@@ -1,4 +1,4 @@
-#include "cli/bench/load_client.h"
+#include "cli/bench/load/load_client.h"
 
 #include <fmt/format.h>
 #include <netdb.h>

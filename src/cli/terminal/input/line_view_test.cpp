@@ -1,4 +1,4 @@
-#include "cli/terminal/line_view.h"
+#include "cli/terminal/input/line_view.h"
 
 #include <gtest/gtest.h>
 
