@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "grammar/machine.h"
+#include "grammar/automaton/machine.h"
 #include "grammar/refusal.h"
 #include "grammar/rules.h"
 #include "text/tokenizer.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/thread_time.h"
-#include "grammar/text_reach.h"
+#include "grammar/masks/text_reach.h"
 
 namespace inferno::grammar {
 namespace {

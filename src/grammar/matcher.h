@@ -8,10 +8,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "grammar/explorer.h"
+#include "grammar/automaton/explorer.h"
 #include "grammar/grammar.h"
-#include "grammar/mask_store.h"
-#include "grammar/vocabulary.h"
+#include "grammar/masks/mask_store.h"
+#include "grammar/masks/vocabulary.h"
 
 namespace inferno::grammar {
 

@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "base/token.h"
-#include "grammar/characters.h"
-#include "grammar/dfa.h"
+#include "grammar/automaton/characters.h"
+#include "grammar/automaton/dfa.h"
 
 namespace inferno::grammar {
 

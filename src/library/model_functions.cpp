@@ -14,7 +14,7 @@
 #include "library/load_options.h"
 #include "library/model.h"
 #include "library/request.h"
-#include "service/plan_model.h"
+#include "service/loading/plan_model.h"
 #include "service/self_test.h"
 
 namespace inferno::library {

@@ -6,9 +6,9 @@
 #include "base/error.h"
 #include "chat/constraint/compile.h"
 #include "grammar/grammar.h"
-#include "grammar/mask_store.h"
+#include "grammar/masks/mask_store.h"
+#include "grammar/masks/vocabulary.h"
 #include "grammar/matcher.h"
-#include "grammar/vocabulary.h"
 
 namespace inferno {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "backend/backend.h"
-#include "service/device.h"
+#include "service/loading/device.h"
 
 namespace inferno {
 

@@ -15,8 +15,8 @@
 #include "engine/engine.h"
 #include "model/load.h"
 #include "service/constraint_store.h"
-#include "service/device.h"
-#include "service/load_progress.h"
+#include "service/loading/device.h"
+#include "service/loading/load_progress.h"
 #include "service/sampling_settings.h"
 
 namespace inferno {

@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "text/regex.h"
+#include "text/regex/regex.h"
 
 namespace inferno {
 

@@ -4,11 +4,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "service/gguf_keys.h"
-#include "service/model_files.h"
+#include "service/loading/gguf_keys.h"
+#include "service/loading/model_files.h"
 #include "support/paths.h"
 #include "support/temporary_directory.h"
-#include "text/export_vocabulary.h"
+#include "text/gguf/export_vocabulary.h"
 
 namespace inferno::testing {
 namespace {

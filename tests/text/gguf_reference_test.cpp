@@ -5,7 +5,7 @@
 #include <iterator>
 #include <sstream>
 
-#include "service/model_files.h"
+#include "service/loading/model_files.h"
 #include "text/reference.h"
 
 namespace inferno {

@@ -37,7 +37,7 @@
 #include "model/synthetic/random_checkpoint.h"
 #include "model/synthetic/shapes.h"
 #include "service/constraint_store.h"
-#include "service/model_files.h"
+#include "service/loading/model_files.h"
 
 namespace inferno::command {
 namespace {

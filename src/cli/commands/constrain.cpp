@@ -12,7 +12,7 @@
 #include "cli/commands/shared/command_line.h"
 #include "cli/constrain/cases.h"
 #include "cli/environment.h"
-#include "service/model_files.h"
+#include "service/loading/model_files.h"
 
 namespace inferno::command {
 namespace {

@@ -17,10 +17,10 @@
 #include "cli/commands/shared/command_line.h"
 #include "cli/terminal/streams.h"
 #include "model/export/gguf_export.h"
-#include "service/gguf_keys.h"
-#include "service/model_files.h"
+#include "service/loading/gguf_keys.h"
+#include "service/loading/model_files.h"
 #include "tensor/quantize.h"
-#include "text/export_vocabulary.h"
+#include "text/gguf/export_vocabulary.h"
 
 namespace inferno::command {
 namespace {

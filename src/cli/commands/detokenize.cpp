@@ -9,7 +9,7 @@
 #include "cli/commands/shared/arguments.h"
 #include "cli/commands/shared/command_line.h"
 #include "cli/terminal/streams.h"
-#include "service/model_files.h"
+#include "service/loading/model_files.h"
 
 namespace inferno::command {
 namespace {

@@ -16,7 +16,7 @@
 #include "hub/settings.h"
 #include "model/load.h"
 #include "model/tensor_plan.h"
-#include "service/model_files.h"
+#include "service/loading/model_files.h"
 
 namespace inferno::command {
 namespace {

@@ -20,7 +20,7 @@
 #include "cli/terminal/streams.h"
 #include "model/footprint.h"
 #include "model/tensor_plan.h"
-#include "service/model_files.h"
+#include "service/loading/model_files.h"
 
 namespace inferno::command {
 namespace {

@@ -15,7 +15,7 @@
 #include "model/export/weight_types.h"
 #include "model/load.h"
 #include "model/runner.h"
-#include "service/model_files.h"
+#include "service/loading/model_files.h"
 
 namespace inferno::command {
 namespace {

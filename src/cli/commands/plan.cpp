@@ -18,7 +18,7 @@
 #include "cli/environment.h"
 #include "model/export/weight_types.h"
 #include "model/footprint.h"
-#include "service/plan_model.h"
+#include "service/loading/plan_model.h"
 
 namespace inferno::command {
 namespace {

@@ -14,7 +14,7 @@
 #include "cli/terminal/markdown/word_wrap.h"
 #include "cli/terminal/screen.h"
 #include "cli/terminal/streams.h"
-#include "service/device.h"
+#include "service/loading/device.h"
 
 namespace inferno::command {
 namespace {

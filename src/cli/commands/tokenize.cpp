@@ -14,7 +14,7 @@
 #include "cli/commands/shared/command_line.h"
 #include "cli/terminal/screen.h"
 #include "cli/terminal/streams.h"
-#include "service/model_files.h"
+#include "service/loading/model_files.h"
 #include "text/tokenizer.h"
 
 namespace inferno::command {

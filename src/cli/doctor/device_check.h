@@ -3,7 +3,7 @@
 
 #include "cli/doctor/doctor.h"
 #include "cli/environment.h"
-#include "service/device.h"
+#include "service/loading/device.h"
 
 namespace inferno::doctor {
 

@@ -19,7 +19,7 @@
 #include "cli/version.h"
 #include "model/footprint.h"
 #include "model/listed_model.h"
-#include "text/regex_jit.h"
+#include "text/regex/jit.h"
 
 namespace inferno::doctor {
 namespace {

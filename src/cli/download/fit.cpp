@@ -6,7 +6,7 @@
 #include "base/sizes.h"
 #include "engine/engine_options.h"
 #include "model/listed_model.h"
-#include "service/device.h"
+#include "service/loading/device.h"
 
 namespace inferno {
 

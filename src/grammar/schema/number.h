@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "grammar/dfa.h"
+#include "grammar/automaton/dfa.h"
 
 namespace inferno::grammar {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "grammar/dfa.h"
+#include "grammar/automaton/dfa.h"
 #include "grammar/rules.h"
 
 namespace inferno::grammar {

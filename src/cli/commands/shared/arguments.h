@@ -10,7 +10,7 @@
 #include "base/token.h"
 #include "catalogue/catalogue.h"
 #include "cli/commands/shared/command_line.h"
-#include "service/device.h"
+#include "service/loading/device.h"
 
 namespace inferno {
 

@@ -23,7 +23,7 @@
 #include "model/load.h"
 #include "service/answer.h"
 #include "service/batch.h"
-#include "service/model_files.h"
+#include "service/loading/model_files.h"
 
 namespace inferno {
 namespace {
