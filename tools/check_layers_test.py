@@ -7,6 +7,9 @@ import unittest
 import check_layers
 
 
+A_TEST = "TEST(A, Holds) {}\n"
+
+
 def findings(files):
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
@@ -45,10 +48,15 @@ class CheckLayers(unittest.TestCase):
         self.refuses("src/base/a.cpp", "#include <eigen3/Eigen/Dense>\n", "does not know")
         self.accepts("src/backend/cuda/a.cpp", "#include <cuda_runtime.h>\n")
         self.accepts("src/server/http/http.cpp", "#include <boost/beast.hpp>\n")
-        self.accepts("src/base/a_test.cpp", "#include <gtest/gtest.h>\n")
+        self.accepts("src/base/a_test.cpp", "#include <gtest/gtest.h>\n" + A_TEST)
         self.accepts("src/base/scene.h", "// A scene.\n#pragma once\n#include <gtest/gtest.h>\n")
         self.refuses("src/base/obscene.h", "// A.\n#pragma once\n#include <gtest/gtest.h>\n", "GoogleTest")
         self.accepts("src/base/a.cpp", "#include <sys/stat.h>\n#include <vector>\n#include <fmt/format.h>\n")
+
+    def test_what_is_named_like_a_test_is_one(self):
+        self.refuses("src/service/self_test.cpp", "int a;\n", "named like a test")
+        for case in ("TEST(A, B) {}\n", "TEST_F(A, B) {}\n", "TYPED_TEST(A, B) {}\n"):
+            self.accepts("src/service/a_test.cpp", case)
 
     def test_a_file_has_at_most_600_lines(self):
         for folder in ("src/base", "tests/golden", "bench"):
@@ -118,7 +126,7 @@ class CheckLayers(unittest.TestCase):
         self.accepts("src/cli/environment.cpp", 'auto a = std::getenv("A");\n')
         for read in ("fs::temp_directory_path()", "std::filesystem::temp_directory_path(problem)"):
             self.refuses("src/catalogue/a.cpp", f"const auto a = {read};\n", "environment")
-            self.accepts("src/catalogue/a_test.cpp", f"const auto a = {read};\n")
+            self.accepts("src/catalogue/a_test.cpp", f"const auto a = {read};\n" + A_TEST)
             self.accepts("src/hub/cache/scene.h", f"// A.\n#pragma once\nconst auto a = {read};\n")
         self.accepts("tests/a.cpp", 'auto a = std::getenv("A");\n')
 
@@ -126,7 +134,7 @@ class CheckLayers(unittest.TestCase):
         self.refuses("src/cli/play/a.cpp", "auto a = Environment::of_process();\n", "hand settings in")
         self.refuses("src/catalogue/a.cpp", "auto a = Environment::of_process();\n", "hand settings in")
         self.accepts("src/cli/commands/a.cpp", "auto a = Environment::of_process();\n")
-        self.accepts("src/cli/a_test.cpp", "auto a = Environment::of_process();\n")
+        self.accepts("src/cli/a_test.cpp", "auto a = Environment::of_process();\n" + A_TEST)
 
     def test_a_server_may_name_a_model(self):
         self.accepts("src/server/a.cpp", '#include "catalogue/resolved_model.h"\n#include "service/text_model.h"\n')
@@ -138,7 +146,7 @@ class CheckLayers(unittest.TestCase):
                 self.refuses(f"src/{layer}/a.cpp", line + "\n", "does not print")
             self.refuses(f"src/{layer}/a.cpp", "#include <CLI/CLI.hpp>\n", "CLI11 does not belong here")
             self.accepts(f"src/{layer}/a.cpp", "int a;  // stderr is for the command line\n")
-            self.accepts(f"src/{layer}/a_test.cpp", 'fmt::print("a");\n')
+            self.accepts(f"src/{layer}/a_test.cpp", 'fmt::print("a");\n' + A_TEST)
         self.accepts("src/cli/a.cpp", 'fmt::print(stderr, "a");\n')
 
     def test_the_option_parser_stays_in_one_file(self):

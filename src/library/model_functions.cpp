@@ -15,7 +15,7 @@
 #include "library/model.h"
 #include "library/request.h"
 #include "service/loading/plan_model.h"
-#include "service/self_test.h"
+#include "service/self_check.h"
 
 namespace inferno::library {
 namespace {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "catalogue/catalogue.h"
-#include "service/self_test.h"
+#include "service/self_check.h"
 
 namespace inferno::doctor {
 namespace {

@@ -1,4 +1,4 @@
-#include "service/self_test.h"
+#include "service/self_check.h"
 
 #include <fmt/format.h>
 
