@@ -3,6 +3,7 @@
 # precompiled headers, so that a missing include is an error there.
 set(standard_headers <algorithm> <array> <chrono> <cmath> <cstdint> <filesystem> <fstream> <functional> <map> <memory>
     <optional> <set> <span> <string> <string_view> <unordered_map> <utility> <variant> <vector> <fmt/format.h>)
+set(thread_headers <condition_variable> <stop_token> <thread>)
 
 set(kernel_options $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O3>)
 # Layers whose work is done once a request or once a command, not once a token: -O1 compiles them a quarter faster.
@@ -23,10 +24,28 @@ function(inferno_precompiled_header name)
   target_precompile_headers(${name} PRIVATE ${ARG_HEADERS})
 endfunction()
 
+# nlohmann/json.hpp ends with two literal operators, which are not used here. They are no templates, so GCC instantiates the
+# parser for them in each source that has the precompiled header: a quarter of a second. What is precompiled is a copy without
+# them; sources that include the header find its include guard defined.
+set(json_folder ${CMAKE_BINARY_DIR}/precompiled)
+file(READ ${INFERNO_JSON_INCLUDE}/nlohmann/json.hpp json_header)
+string(REGEX REPLACE "inline namespace literals\n.*\n}  // namespace literals\n" "" json_header "${json_header}")
+string(REPLACE "#if JSON_USE_GLOBAL_UDLS\n" "#if 0\n" json_header "${json_header}")
+set(json_before "")
+if(EXISTS ${json_folder}/nlohmann/json.hpp)
+  file(READ ${json_folder}/nlohmann/json.hpp json_before)
+endif()
+if(NOT json_header STREQUAL json_before)  # a newer file would recompile everything
+  file(WRITE ${json_folder}/nlohmann/json.hpp "${json_header}")
+endif()
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${INFERNO_JSON_INCLUDE}/nlohmann/json.hpp)
+
 inferno_precompiled_header(inferno_precompiled HEADERS ${standard_headers} LINKS inferno_fmt)
 inferno_precompiled_header(inferno_precompiled_kernels HEADERS ${standard_headers} OPTIONS ${kernel_options} LINKS inferno_fmt)
 # Most sources of these layers, and most unit tests, read or write JSON.
-inferno_precompiled_header(inferno_precompiled_commands HEADERS ${standard_headers} <nlohmann/json.hpp> OPTIONS ${command_options} LINKS inferno_fmt)
+inferno_precompiled_header(inferno_precompiled_commands HEADERS ${standard_headers} ${thread_headers} <nlohmann/json.hpp>
+                           OPTIONS ${command_options} LINKS inferno_fmt)
+target_include_directories(inferno_precompiled_commands SYSTEM BEFORE PRIVATE ${json_folder})
 # Programs are compiled with -fPIE, libraries with -fPIC; objects of test programs must be like the former.
 function(inferno_compile_for_program target)
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
@@ -35,9 +54,10 @@ endfunction()
 
 if(BUILD_TESTING)
   set(test_headers ${standard_headers} <gmock/gmock.h> <gtest/gtest.h>)
-  set(unit_test_headers ${test_headers} <nlohmann/json.hpp>)
+  set(unit_test_headers ${test_headers} ${thread_headers} <nlohmann/json.hpp>)
   foreach(kind test unit_test)
     inferno_precompiled_header(inferno_precompiled_${kind}s HEADERS ${${kind}_headers} OPTIONS "${${kind}_options}" LINKS inferno_fmt GTest::gmock)
     inferno_compile_for_program(inferno_precompiled_${kind}s)
   endforeach()
+  target_include_directories(inferno_precompiled_unit_tests SYSTEM BEFORE PRIVATE ${json_folder})
 endif()
