@@ -87,7 +87,10 @@ std::optional<StepPlan> Scheduler::plan_ahead(const StepPlan& plan) {
     slice.sequence->queued_token = Sequence::no_row;
   }
   // Blocks that were taken stay with their sequences, which need them in their next step anyway.
-  if (budget.is_short || next.slices.empty()) return std::nullopt;
+  if (budget.is_short || next.slices.empty()) {
+    forget_plan(budget);
+    return std::nullopt;
+  }
   return next;
 }
 
@@ -112,7 +115,7 @@ void Scheduler::schedule_decodes(StepPlan& plan, Budget& budget) {
       preempt(*running_.back());
     }
     if (!sequence.is_running) continue;  // it preempted itself
-    mark_scheduled(sequence);
+    mark_scheduled(budget, sequence);
     plan.slices.push_back({&sequence, 1, true});
     --budget.rows;
   }
@@ -157,7 +160,7 @@ int Scheduler::schedule_chunk(StepPlan& plan, Budget& budget, Sequence& sequence
   budget.is_short = budget.is_short || (budget.is_ahead && end < from + room);
   if (end <= from || budget.is_short) return 0;
   expects(blocks_.grow(sequence, end, plan.copies), "grow() manages what reachable_end() promised");
-  mark_scheduled(sequence);
+  mark_scheduled(budget, sequence);
   if (slice == nullptr) slice = &plan.slices.emplace_back(Slice{&sequence, 0, false});
   slice->tokens = end - slice->start;
   slice->wants_logits = slice->tokens == sequence.remaining();
@@ -189,7 +192,7 @@ void Scheduler::admit() {
 bool Scheduler::fits(const Sequence& sequence) const {
   std::vector<int> promised(blocks_.groups());
   for (const Sequence* other : running_) {
-    blocks_.add_missing(*other, static_cast<int>(other->tokens.size()), promised);
+    blocks_.add_missing(*other, other->length(), promised);
   }
   const int end = std::min(static_cast<int>(sequence.tokens.size()) + 1, sequence.max_tokens);
   return blocks_.has_room(sequence, end, promised);
@@ -201,10 +204,19 @@ void Scheduler::start(Sequence& sequence) {
   running_.insert(at, &sequence);
 }
 
-void Scheduler::mark_scheduled(Sequence& sequence) {
+void Scheduler::mark_scheduled(Budget& budget, Sequence& sequence) {
+  if (sequence.is_new) budget.begun.emplace_back(&sequence, sequence.was_scheduled);
   if (!sequence.was_scheduled) sequence.cached = sequence.computed;
   sequence.was_scheduled = true;
   sequence.is_new = false;
+}
+
+// Sequences of a plan that is dropped look for a prefix again when they are scheduled.
+void Scheduler::forget_plan(const Budget& budget) {
+  for (const auto& [sequence, was_scheduled] : budget.begun) {
+    sequence->is_new = true;
+    sequence->was_scheduled = was_scheduled;
+  }
 }
 
 void Scheduler::preempt(Sequence& sequence) {

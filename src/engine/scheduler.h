@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "engine/kv_blocks.h"
@@ -91,6 +92,8 @@ class Scheduler {
     int score_rows = 0;     // rows of logits beyond one for each running sequence
     bool is_ahead = false;  // nothing may be preempted
     bool is_short = false;  // of blocks
+    // Sequences that the plan schedules first since they were admitted, and their was_scheduled before that.
+    std::vector<std::pair<Sequence*, bool>> begun = {};
   };
 
   void schedule(StepPlan& plan, Budget& budget);
@@ -101,7 +104,8 @@ class Scheduler {
   int schedule_chunk(StepPlan& plan, Budget& budget, Sequence& sequence, int max_rows);
   bool fits(const Sequence& sequence) const;
   void start(Sequence& sequence);
-  void mark_scheduled(Sequence& sequence);
+  static void mark_scheduled(Budget& budget, Sequence& sequence);
+  static void forget_plan(const Budget& budget);
   void preempt(Sequence& sequence);
   void release_forks(Sequence& sequence);
   std::optional<FinishReason> why_finished(const Sequence& sequence) const;

@@ -254,6 +254,27 @@ TEST(Scheduler, PlansNothingAheadOfForksOrWithoutBlocks) {
       << "the eighth fills the last block";
 }
 
+// The plan ahead is dropped because the third prompt would be cut short. Until the second one is planned
+// again, the first, which begins alike, is computed.
+TEST(Scheduler, LooksForPrefixesAgainAfterAPlanAheadIsDropped) {
+  Scene scene({.max_sequences = 3, .max_step_tokens = 32, .max_prompt_tokens = 32}, {{0, 100}, {4, 9}},
+              /*prefix_cache=*/true);
+  scene.add({.id = 1, .prompt = 9});
+  const StepPlan first = scene.scheduler.next();
+  EXPECT_EQ(slices_of(first), (Ahead{{1, 0, 9, Sequence::no_row}}));
+  std::vector<std::unique_ptr<Sequence>> alike;
+  alike.push_back(sequence({.id = 1, .prompt = 9}));
+  alike.back()->id = 2;
+  scene.scheduler.add(std::move(alike));
+  scene.add({.id = 3, .prompt = 24});
+  EXPECT_FALSE(scene.scheduler.plan_ahead(first).has_value());
+  EXPECT_EQ(scene.scheduler.running(), 3);
+  EXPECT_FALSE(scene.scheduler.find(2)->was_scheduled);
+  scene.scheduler.commit(first, std::vector<TokenId>{7});
+  scene.step();
+  EXPECT_EQ(scene.scheduler.find(2)->cached, 8);
+}
+
 TEST(BlockPool, ForgetsTheLeastRecentlyUsedFirst) {
   BlockPool pool(3);
   for (BlockId block = 0; block < 3; ++block) {
