@@ -121,7 +121,8 @@ class Sizes {
     if (out.context > spec_.context) {
       fail(ErrorKind::invalid_request,
            fmt::format("a context of {} tokens exceeds this model's maximum of {}", out.context,
-                       spec_.context));
+                       spec_.context),
+           {.why = {}, .next = fmt::format("ask for at most {}, or leave the context out", spec_.context)});
     }
     out.weights = weights;
     out.cache_types = cache_types();

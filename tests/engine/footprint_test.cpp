@@ -37,13 +37,22 @@ std::unique_ptr<Checkpoint> llama_8b() {
                            {.dense = WeightFormat::bf16});
 }
 
-Error refusal(Backend& backend) {
+Error refusal(Backend& backend, int context = 8192) {
   const auto checkpoint = llama_8b();
   const auto start = std::chrono::steady_clock::now();
-  Error error = caught_error(
-      [&] { load_model(*checkpoint, backend, {.max_tokens = 512, .max_logit_rows = 16, .context = 8192}); });
+  Error error = caught_error([&] {
+    load_model(*checkpoint, backend, {.max_tokens = 512, .max_logit_rows = 16, .context = context});
+  });
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2)) << "weights were read first";
   return error;
+}
+
+TEST(Footprint, SaysTheLongestContextOfTheModel) {
+  const auto backend = model_backend().make(1);
+  const Error error = refusal(*backend, 200'000);
+  EXPECT_EQ(error.kind(), ErrorKind::invalid_request);
+  EXPECT_STREQ(error.what(), "a context of 200000 tokens exceeds this model's maximum of 131072");
+  EXPECT_EQ(error.advice().next, "ask for at most 131072, or leave the context out");
 }
 
 TEST(Footprint, RefusesWhatCannotFitAndSaysWhatWould) {
