@@ -62,6 +62,54 @@ TEST_P(PromptExperts, OfMxfp4AgreeWhereBlocksTakeSeveralTiles) {
       {.spec = some, .format = WeightFormat::mxfp4, .width = 1536, .tokens = 300, .has_favourite = true});
 }
 
+// A few tokens for each expert: every size of a GPU's tile of tokens, with shares on both sides of its
+// border; rows that do not fill the last tile of weights, and columns that do not fill the last stage.
+TEST_P(PromptExperts, OfMxfp4AgreeForFewTokens) {
+  for (const auto& [hidden, width] : {std::pair{64, 64}, {192, 320}, {704, 192}}) {
+    for (const int tokens : {8, 9, 17, 24, 31, 33, 48, 63, 65, 96, 130, 161}) {
+      SCOPED_TRACE(testing::Message() << "hidden " << hidden << ", width " << width);
+      MoeMlp some = experts_of(6, 2);
+      some.hidden = hidden;
+      some.expert_bias = tokens % 2 == 0;
+      some.activation = {.kind = Activation::swiglu_clamped, .gated = true, .limit = 7.0f};
+      expect_experts_agree(device, {.spec = some,
+                                    .format = WeightFormat::mxfp4,
+                                    .width = width,
+                                    .tokens = tokens,
+                                    .split_gate_up = tokens % 3 == 0,
+                                    .float_input = tokens % 4 < 2});
+    }
+  }
+}
+
+// Experts without tokens, and one with far more than a tile holds.
+TEST_P(PromptExperts, OfMxfp4AgreeForFewTokensOfOneExpert) {
+  for (const auto& [experts, active] : {std::pair{1, 1}, {12, 1}, {33, 2}}) {
+    for (const int tokens : {16, 40, 150}) {
+      MoeMlp some = experts_of(experts, active);
+      some.hidden = 128;
+      some.expert_bias = true;
+      some.activation = {.kind = Activation::swiglu_clamped, .gated = true, .limit = 7.0f};
+      expect_experts_agree(device, {.spec = some,
+                                    .format = WeightFormat::mxfp4,
+                                    .width = 192,
+                                    .tokens = tokens,
+                                    .has_favourite = experts > 1});
+    }
+  }
+}
+
+// More tiles than a device has SMs.
+TEST_P(PromptExperts, OfMxfp4AgreeForFewTokensWhereBlocksTakeSeveralTiles) {
+  MoeMlp some = experts_of(16, 2);
+  some.hidden = 1536;
+  some.activation = {.kind = Activation::swiglu_clamped, .gated = true, .limit = 7.0f};
+  for (const int tokens : {64, 200}) {
+    expect_experts_agree(device,
+                         {.spec = some, .format = WeightFormat::mxfp4, .width = 128, .tokens = tokens});
+  }
+}
+
 // A GPU routes sixteen tokens at a time, 32 columns and up to 64 experts: tails of each, in every router
 // format.
 TEST_P(PromptExperts, AreRouted) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "backend/cuda/kernels/experts/coded_few.h"
 #include "backend/cuda/products.h"
 
 namespace inferno::cuda {
@@ -24,7 +25,7 @@ struct Products::Mixture {
   Matrix logits;          // f32 [tokens, experts]
   std::int32_t* experts;  // [choices]
   float* shares;
-  float* factors;              // [tokens]
+  float* factors;              // [choices]: of tokens, or of places
   Matrix input;                // [tokens, width] in the backend's type
   Matrix wide, hidden, mixed;  // [choices, 2 * hidden], [choices, hidden], [choices, width]
   Matrix arranged;             // [choices, width], in the memory of `wide`
@@ -48,7 +49,7 @@ Products::Mixture Products::divide(Parts& parts, const MoeMlp& spec, int width, 
   out.logits = parts.matrix(DType::f32, tokens, spec.experts);
   out.experts = parts.take<std::int32_t>(count);
   out.shares = parts.take<float>(count);
-  out.factors = parts.take<float>(static_cast<std::size_t>(tokens));
+  out.factors = parts.take<float>(count);
   out.input = parts.matrix(type, tokens, width);
   const int wide = spec.activation.gated ? 2 * spec.hidden : spec.hidden;
   out.wide = parts.matrix(DType::f32, choices, std::max(wide, (width + 1) / 2));
@@ -122,6 +123,7 @@ NormedRows Products::run(ExpertsKernel kernel, const MixCall& call) {
        [](Products& own, const MixCall& c) {
          return own.single_.mix_experts_add_norm(*c.then, c.rows, c.mixture.hidden, c.spec, c.weights);
        }},
+      {ExpertsKernel::coded_few, [](Products& own, const MixCall& c) { return own.mix_coded_few(c); }},
       {ExpertsKernel::coded, [](Products& own, const MixCall& c) { return own.mix_coded(c); }},
       {ExpertsKernel::grouped, [](Products& own, const MixCall& c) { return own.mix_grouped(c); }},
       {ExpertsKernel::gemv, [](Products& own, const MixCall& c) { return own.mix_gemv(c); }},
@@ -215,11 +217,11 @@ Matrix Products::route_tokens(const MixCall& call) {
   RoutedRows rows = {
       .in = call.in(), .bias = bias_of(router), .experts = mixture.experts, .shares = mixture.shares};
   if (kernel == RouteKernel::rows || kernel == RouteKernel::rows_f16) {
-    rows.narrow = mixture.input;
+    if (call.kernel == ExpertsKernel::grouped) rows.narrow = mixture.input;
     if (kernel == RouteKernel::rows_f16) rows.narrow.dtype = DType::f16;
     rows.factors = mixture.factors;
     route_rows(queue_, rows, weight, call.spec);
-    return rows.narrow;
+    return rows.narrow.data == nullptr ? call.in() : rows.narrow;
   }
   if (kernel == RouteKernel::many) {
     route_many(queue_, rows, weight, call.spec);
@@ -284,6 +286,33 @@ NormedRows Products::mix_coded(const MixCall& call) {
   product.bias = bias_of(down);
   product.bias_stride = down.bias.cols;
   coded_plain(queue_, call.down.front(), product);
+  return finish(call, mixture.sorted.places);
+}
+
+NormedRows Products::mix_coded_few(const MixCall& call) {
+  const Mixture& mixture = call.mixture;
+  const Linear &gate_up = call.weights.gate_up, &down = call.weights.down;
+  const int tile = coded_few_tile(call.problem);
+  route_tokens(call);
+  sort_choices(queue_, mixture.sorted, call.chosen(), call.spec.experts, {.rows = tile});
+  Matrix arranged = mixture.arranged, hidden = mixture.hidden;
+  arranged.dtype = hidden.dtype = DType::f16;
+  arrange_choices_f16(queue_, arranged, mixture.factors, call.in(), mixture.sorted, call.spec.active);
+  CodedFewProduct product = {.out = hidden,
+                             .in = arranged,
+                             .rows = tile,
+                             .factors = mixture.factors,
+                             .bias = bias_of(gate_up),
+                             .bias_stride = gate_up.bias.cols,
+                             .sorted = &mixture.sorted,
+                             .tiles = max_tiles(mixture.choices, call.spec.experts, tile)};
+  coded_few_gated(queue_, call.gate_up, product, call.spec.activation);
+  product.out = mixture.mixed;
+  product.in = hidden;
+  product.factors = nullptr;
+  product.bias = bias_of(down);
+  product.bias_stride = down.bias.cols;
+  coded_few_plain(queue_, call.down.front(), product);
   return finish(call, mixture.sorted.places);
 }
 

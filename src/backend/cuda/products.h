@@ -87,6 +87,7 @@ class Products {
   NormedRows mix_gemv(const MixCall& call);
   NormedRows mix_grouped(const MixCall& call);
   NormedRows mix_coded(const MixCall& call);
+  NormedRows mix_coded_few(const MixCall& call);
   NormedRows mix_sorted(const MixCall& call, Gemm* gemm, bool gated);
   NormedRows mix_generic(const MixCall& call);
   void with_decoded(const WeightView& weight, const Mixture& mixture,

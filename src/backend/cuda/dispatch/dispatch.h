@@ -119,6 +119,7 @@ struct ExpertsProblem {
 
 enum class ExpertsKernel : std::uint8_t {
   stream,
+  coded_few,
   coded,
   grouped,
   gemv,
@@ -127,17 +128,21 @@ enum class ExpertsKernel : std::uint8_t {
   gemm,
   generic,
 };
-inline constexpr std::size_t experts_kernels = 8;
+inline constexpr std::size_t experts_kernels = 9;
 using ExpertsRow = Row<ExpertsKernel, ExpertsProblem>;
 const ExpertsRow& choose_experts_kernel(const ExpertsProblem& problem);
 // Tokens of a group of ExpertsKernel::grouped; 0: it does not take the problem.
 int expert_group(const ExpertsProblem& problem);
+// Tokens of a tile of ExpertsKernel::coded_few: one of coded_few_rows; 0: it does not take the problem.
+inline constexpr std::array coded_few_rows = {8, 16, 24, 32, 48, 64, 96};
+int coded_few_tile(const ExpertsProblem& problem);
 
 // Where tokens go: the router's product, the choice of experts and, for grouped products, rounding of rows.
 struct RouteProblem {
   std::span<const WeightView> router;
   Matrix in;
   DType activations = DType::bf16;
+  bool is_few = false;    // by rows, because a batch of tokens would leave most SMs idle
   bool rounds = false;    // rows are also wanted in two bytes for each element
   bool fits_f16 = false;  // these may be f16, because weights and activation of the experts allow it
 };

@@ -223,10 +223,11 @@ std::string route_choices() {
     out += for_each_format(2048, [&](WeightFormat format) {
       const WeightView router = view_of_shape({format, 1, 128, 2048});
       return ranges([&](int tokens) {
-        return std::string(
-            choose_route(
-                {.router = {&router, 1}, .in = {nullptr, DType::f32, tokens, 2048}, .rounds = rounds})
-                .name);
+        return std::string(choose_route({.router = {&router, 1},
+                                         .in = {nullptr, DType::f32, tokens, 2048},
+                                         .is_few = rounds,
+                                         .rounds = rounds})
+                               .name);
       });
     });
   }

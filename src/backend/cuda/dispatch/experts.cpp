@@ -15,6 +15,8 @@ constexpr int generic_tokens = 8;
 constexpr int grouped_choices = 32, grouped_choices_decoded = 128;
 // From here on decoding in registers, for which tokens are rearranged first, is faster.
 constexpr int coded_choices = 16;
+// Tokens for which tiles of few tokens are faster than `grouped`, and up to which routing by rows is.
+constexpr int coded_few_tokens = 8, few_routed_tokens = 127;
 
 bool is_narrow(const ExpertsProblem& problem) {
   return problem.activations == DType::bf16;
@@ -35,16 +37,27 @@ bool is_coded_weight(const WeightView& weight) {
          weight.columns == nullptr;
 }
 
-bool is_coded(const ExpertsProblem& problem) {
+// Whether the products that decode MXFP4 in registers take the weights.
+bool has_coded(const ExpertsProblem& problem) {
   const int hidden = problem.spec.hidden;
-  const bool is_large = problem.choices() >= std::int64_t{coded_choices} * problem.spec.experts;
-  if (!is_narrow(problem) || !is_large || problem.down.size() != 1) return false;
+  if (!is_narrow(problem) || problem.down.size() != 1) return false;
   if (!problem.device.warp_groups || coded_shared_bytes > problem.device.shared_limit) return false;
   const WeightView &down = problem.down.front(), &gate = problem.gate_up.front(),
                    &up = problem.gate_up.back();
   return is_gate(problem.spec.activation) && hidden % coded_depth == 0 && is_coded_weight(down) &&
          down.cols == hidden && std::ranges::all_of(problem.gate_up, is_coded_weight) &&
          is_gate_and_up(problem.gate_up, hidden) && gate.count == up.count;
+}
+
+bool is_coded(const ExpertsProblem& problem) {
+  return problem.choices() >= std::int64_t{coded_choices} * problem.spec.experts && has_coded(problem);
+}
+
+// The share of the choices that most experts do not exceed if choices are random: the mean and some standard
+// deviations more.
+int usual_choices(const ExpertsProblem& problem, double deviations) {
+  const double mean = static_cast<double>(problem.choices()) / problem.spec.experts;
+  return std::min(static_cast<int>(std::ceil(mean + deviations * std::sqrt(mean))), problem.tokens);
 }
 
 bool has_gemv_pair(const ExpertsProblem& problem) {
@@ -78,6 +91,8 @@ bool is_gated_gemm(const ExpertsProblem& problem) {
 
 constexpr std::array experts_table = {
     ExpertsRow{ExpertsKernel::stream, "stream", streams},
+    ExpertsRow{ExpertsKernel::coded_few, "gemm_coded_few",
+               [](const ExpertsProblem& problem) { return coded_few_tile(problem) > 0; }},
     ExpertsRow{ExpertsKernel::coded, "gemm_coded", is_coded},
     ExpertsRow{ExpertsKernel::grouped, "grouped",
                [](const ExpertsProblem& problem) { return expert_group(problem) > 0; }},
@@ -91,7 +106,7 @@ constexpr std::array experts_table = {
 static_assert(is_in_order(experts_table) && experts_table.size() == experts_kernels);
 
 bool routes_rows(const RouteProblem& problem) {
-  return problem.rounds && problem.router.size() == 1 && problem.router.front().cols % route_run == 0 &&
+  return problem.is_few && problem.router.size() == 1 && problem.router.front().cols % route_run == 0 &&
          problem.router.front().columns == nullptr &&
          route_rows_bytes(problem.router.front().rows) <= route_rows_max_bytes;
 }
@@ -121,7 +136,9 @@ bool fits_f16(const ExpertsProblem& problem) {
 
 constexpr std::array route_table = {
     RouteRow{RouteKernel::rows_f16, "route_rows, f16",
-             [](const RouteProblem& problem) { return problem.fits_f16 && routes_rows(problem); }},
+             [](const RouteProblem& problem) {
+               return problem.rounds && problem.fits_f16 && routes_rows(problem);
+             }},
     RouteRow{RouteKernel::rows, "route_rows", routes_rows},
     RouteRow{RouteKernel::many, "route_many", routes_many},
     RouteRow{RouteKernel::linear_then_route, "linear, route", takes_everything},
@@ -142,9 +159,7 @@ int expert_group(const ExpertsProblem& problem) {
   if (!spec.activation.gated || problem.down.size() != 1 || problem.choices() > max_choices) return 0;
   if (!has_gated_gemv(problem.gate_up, spec.hidden)) return 0;
   if (!has_grouped(problem.device, gate) || !has_grouped(problem.device, down)) return 0;
-  const double mean = static_cast<double>(problem.choices()) / spec.experts;
-  const auto usual = static_cast<int>(std::ceil(mean + 2.5 * std::sqrt(mean)));
-  const int wanted = std::min(usual, problem.tokens);
+  const int wanted = usual_choices(problem, 2.5);
   for (int n_tiles = std::min((wanted + 7) / 8, grouped_max_n_tiles); n_tiles > 0; --n_tiles) {
     if (grouped_shape(problem.device, gate, n_tiles, GroupedMode::gated).stages > 0 &&
         grouped_shape(problem.device, down, n_tiles, GroupedMode::plain).stages > 0) {
@@ -154,6 +169,13 @@ int expert_group(const ExpertsProblem& problem) {
   return 0;
 }
 
+// The smallest tile that holds most experts' tokens; further tiles decode their weights again.
+int coded_few_tile(const ExpertsProblem& problem) {
+  if (problem.tokens < coded_few_tokens || !has_coded(problem) || !fits_f16(problem)) return 0;
+  const auto* tile = std::ranges::lower_bound(coded_few_rows, usual_choices(problem, 2.0));
+  return tile == coded_few_rows.end() ? 0 : *tile;
+}
+
 const ExpertsRow& choose_experts_kernel(const ExpertsProblem& problem) {
   return first_that_takes(experts_table, problem);
 }
@@ -161,6 +183,8 @@ RouteProblem route_problem(const ExpertsProblem& experts, ExpertsKernel kernel, 
   return {.router = experts.router,
           .in = in,
           .activations = experts.activations,
+          .is_few = kernel == ExpertsKernel::grouped ||
+                    (kernel == ExpertsKernel::coded_few && experts.tokens <= few_routed_tokens),
           .rounds = kernel == ExpertsKernel::grouped,
           .fits_f16 = fits_f16(experts)};
 }

@@ -13,20 +13,11 @@
 
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/kernels/launch.cuh"
-#include "backend/cuda/tensor_map.h"
 
 namespace inferno::cuda {
 namespace {
 
 using namespace coded;
-
-// The permuted position of a column within 64: lane t has columns 16 t to 16 t + 15, four of them for each
-// step.
-__device__ constexpr int place_of(int column) {
-  const int t = column / 16, step = column / 4 % 4, second = column / 2 % 2;
-  return 16 * step + 8 * second + 2 * t + column % 2;
-}
-static_assert(Codec::element(1, 0) == 16 && Codec::element(0, 1) == 8);
 
 struct Epilogue {
   const Arguments& call;
@@ -35,9 +26,7 @@ struct Epilogue {
   const int warp, lane;  // of the consumers
   const std::uint32_t turn;
 
-  __device__ float bias_at(int row) const {
-    return call.bias == nullptr ? 0.0f : __ldg(call.bias + tile.expert * call.bias_stride + row);
-  }
+  __device__ float bias_at(int row) const { return call.bias_at(tile.expert, row); }
 
   // Calls use with the sums of rows g and g + 8 of a pair, for tokens 8 j + 2 t and 8 j + 2 t + 1.
   template <class Use>
@@ -131,7 +120,7 @@ __global__ void __launch_bounds__(threads, 1) coded_kernel(const __grid_constant
   for (int i = static_cast<int>(blockIdx.x); i < scheduler.total;
        i += static_cast<int>(gridDim.x), turn ^= 1u) {
     const Tile tile = scheduler.tile(call, i);
-    const int filled = __shfl_sync(full_warp, tile.filled(), 0);  // makes it warp-uniform
+    const int filled = __shfl_sync(full_warp, batches_of(tile), 0);  // makes it warp-uniform
     const int steps = call.cols / tile_k;
     Sums sums;
     consumer.multiply(sums, steps, filled);
@@ -144,58 +133,14 @@ __global__ void __launch_bounds__(threads, 1) coded_kernel(const __grid_constant
   }
 }
 
-// A block per token, a thread per 16 bytes: four pairs that are 16 columns apart in the input.
-__global__ void __launch_bounds__(512)
-    arrange_kernel(std::byte* out, const Elements in, const std::int32_t* places, int cols, int active) {
-  wait_for_previous();
-  let_next_start();
-  const std::int64_t token = blockIdx.x;
-  for (int i = static_cast<int>(threadIdx.x); i < cols / 8; i += static_cast<int>(blockDim.x)) {
-    const std::int64_t from = token * cols + i / 8 * tile_k + 2 * (i % 8);
-    uint4 unit;
-    auto* pairs_of = reinterpret_cast<std::uint32_t*>(&unit);
-#pragma unroll
-    for (int t = 0; t < 4; ++t) {
-      pairs_of[t] = pack_bf16x2(in.get(from + 16 * t), in.get(from + 16 * t + 1));
-    }
-    for (int k = 0; k < active; ++k) {
-      const std::int64_t place = places[token * active + k];
-      *reinterpret_cast<uint4*>(out + (place * cols + 8 * i) * 2) = unit;
-    }
-  }
-}
-
-CUtensorMap map_weights(const WeightView& weight, const std::byte* from, int rows) {
-  const auto tile = static_cast<cuuint64_t>(weight.tile_bytes);
-  const auto between = static_cast<cuuint64_t>(weight.rows_between / tiles::tile_rows);
-  const cuuint64_t all =
-      static_cast<cuuint64_t>(weight.count - 1) * between + blocks_for(rows, tiles::tile_rows);
-  return tensor_map(from, {.type = CU_TENSOR_MAP_DATA_TYPE_UINT32,
-                           .rank = 3,
-                           .sizes = {chunk_bytes / 4, tile / chunk_bytes, all},
-                           .strides = {chunk_bytes, tile},
-                           .box = {chunk_bytes / 4, 1, pairs}});
-}
-
 template <bool Gated>
 void start(const Queue& queue, const WeightView& weight, const std::byte* up, int rows,
            const CodedProduct& product, const Gate& gate) {
   const auto kernel = coded_kernel<Gated>;
-  const Arguments arguments = {.weight_map = map_weights(weight, weight.data, rows),
-                               .up_map = map_weights(weight, up, rows),
-                               .token_map = map_rows(product.in, batch),
-                               .out = product.out.data,
-                               .bias = product.bias,
-                               .bias_stride = product.bias_stride,
-                               .tiles_between = weight.rows_between / tiles::tile_rows,
-                               .gate = gate,
-                               .rows = rows,
-                               .cols = weight.cols,
-                               .out_cols = product.out.cols,
-                               .tile_expert = product.sorted->tile_expert,
-                               .tile_first = product.sorted->tile_first,
-                               .tile_rows = product.sorted->tile_rows,
-                               .tiles = product.tiles};
+  Arguments arguments = arguments_of(product, weight, rows, pairs, gate);
+  arguments.weight_map = map_weights(weight, weight.data, rows, {.tiles = pairs});
+  arguments.up_map = map_weights(weight, up, rows, {.tiles = pairs});
+  arguments.token_map = map_rows(product.in, batch);
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
   launch(queue,
          {.grid = dim3(static_cast<unsigned>(queue.multiprocessors)),
@@ -205,11 +150,6 @@ void start(const Queue& queue, const WeightView& weight, const std::byte* up, in
 }
 
 }  // namespace
-
-void arrange_choices(const Queue& queue, Matrix out, Matrix in, const Sorted& sorted, int active) {
-  launch(queue, {.grid = dim3(static_cast<unsigned>(in.rows)), .threads = 384}, arrange_kernel, out.data,
-         elements_of(in), sorted.places, in.cols, active);
-}
 
 void coded_gated(const Queue& queue, std::span<const WeightView> gate_up, const CodedProduct& product,
                  const ActivationSpec& activation) {

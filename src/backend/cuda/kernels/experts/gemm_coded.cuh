@@ -1,19 +1,14 @@
-// The parts of gemm_coded.cu: tile scheduler, shared memory, the producer threads that issue TMA copies, and
-// the consumer warp groups that decode and multiply.
+// The parts of gemm_coded.cu: shared memory, the producer threads that issue TMA copies, and the consumer
+// warp groups that decode and multiply.
 #pragma once
 
-#include "backend/cuda/device/activation.cuh"
-#include "backend/cuda/device/elements.cuh"
-#include "backend/cuda/device/layouts.cuh"
 #include "backend/cuda/device/tma.cuh"
 #include "backend/cuda/device/wgmma.cuh"
-#include "backend/cuda/kernels/experts/experts.h"
+#include "backend/cuda/kernels/experts/coded.cuh"
 
 namespace inferno::cuda::coded {
 
 using Codec = Mxfp4Fragments;
-constexpr int chunk_bytes = tiles::chunk_of(Codec::format).bytes;
-constexpr int tile_k = 64;                      // columns of a stage: one chunk
 constexpr int group_threads = 128, groups = 2;  // consumer warp groups
 constexpr int threads = (groups + 1) * group_threads, producers = 4;
 constexpr int pairs = 4 * groups;                        // pairs of weight tiles, one per consumer warp
@@ -26,22 +21,7 @@ constexpr int result_stride = tile_k * 2 + 16;
 constexpr int result_bytes = coded_rows * result_stride;
 constexpr int barriers = 2 * stages + 2;
 constexpr int shared_bytes = stages * (token_bytes + weight_bytes) + result_bytes + 8 * barriers;
-static_assert(tiles::chunk_of(Codec::format).cols == tile_k && batches == 4);
-static_assert(tile_k == coded_depth && shared_bytes == coded_shared_bytes);
-
-struct Arguments {
-  CUtensorMap weight_map;  // [tiles of all experts, chunks, bytes of a chunk]
-  CUtensorMap up_map;      // up rows if `weight_map` has gate rows, otherwise the same rows
-  CUtensorMap token_map;   // [places, columns]
-  std::byte* out;
-  const float* bias;
-  std::int64_t bias_stride;
-  int tiles_between;  // tiles from one expert to the next
-  Gate gate;
-  int rows, cols, out_cols;
-  const std::int32_t *tile_expert, *tile_first, *tile_rows;
-  int tiles;
-};
+static_assert(batches == 4 && shared_bytes == coded_shared_bytes);
 
 struct Smem {
   std::byte* start;
@@ -58,32 +38,9 @@ struct Smem {
   __device__ Mbarrier* results_empty() const { return full(2 * stages + 1); }
 };
 
-// Places [first, first + tokens) of an expert, and the pairs of weight tiles from first_pair on.
-struct Tile {
-  int expert, first, tokens, first_pair;
-  __device__ int filled() const { return (tokens + batch - 1) / batch; }
-};
-
-// All rows of a tile of places follow each other, so that concurrent blocks read the same tokens and experts.
-struct TileScheduler {
-  int row_tiles, total = 0;
-
-  // Called by all threads together.
-  __device__ TileScheduler(const Arguments& call, int pairs_of_expert)
-      : row_tiles((pairs_of_expert + pairs - 1) / pairs) {
-    int used = 0;
-    for (int first = 0; first < call.tiles; first += threads) {
-      const int index = first + static_cast<int>(threadIdx.x);
-      used += __syncthreads_count(index < call.tiles && call.tile_expert[index] >= 0);
-    }
-    total = used * row_tiles;
-  }
-  __device__ Tile tile(const Arguments& call, int index) const {
-    const int place = index / row_tiles;
-    return {call.tile_expert[place], call.tile_first[place], call.tile_rows[place],
-            index % row_tiles * pairs};
-  }
-};
+__device__ inline int batches_of(const Tile& tile) {
+  return (tile.tokens + batch - 1) / batch;
+}
 
 // One thread of each of four producer warps, the first two for weights, the others for tokens: a single
 // thread that issues all six copies of a stage is 3 % slower if experts have few tokens. All four arrive at
@@ -100,7 +57,7 @@ struct Producer {
     // A pair is a gate tile and the up tile of the same elements, or two neighboring tiles.
     const int first = tile.expert * call.tiles_between + (Gated ? tile.first_pair : 2 * tile.first_pair) +
                       (!Gated && warp == 1 ? pairs : 0);
-    const int filled = tile.filled(), own_batches = (filled - (warp - 2) + 1) / 2;
+    const int filled = batches_of(tile), own_batches = (filled - (warp - 2) + 1) / 2;
     const int bytes = has_weights ? weight_bytes / 2 : own_batches * batch_bytes;
     for (int chunk = 0; chunk < call.cols / tile_k; ++chunk) {
       Mbarrier* full = smem.full(next.stage);

@@ -6,6 +6,7 @@
 
 #include "backend/cuda/device/cluster.cuh"
 #include "backend/cuda/device/elements.cuh"
+#include "backend/cuda/device/f16.cuh"
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/kernels/experts/choose.cuh"
 #include "backend/cuda/kernels/experts/experts.h"
@@ -23,22 +24,14 @@ static_assert(run == route_run && (quarters + 1) * sizeof(float) == route_rows_b
 
 struct RouteCall {
   Elements in;
-  std::byte* narrow;
-  float* factors;  // null: narrow is bf16, otherwise f16 times these
+  std::byte* narrow;  // may be null
+  float* factors;     // null: narrow is bf16, otherwise f16 times these
   const float* bias;
   std::int32_t* experts;
   float* shares;
   int cols, count, active;
   bool renormalizes;
 };
-
-// The power of two that scales the largest value close to the top of f16's range; its inverse is exact as
-// well.
-__device__ float factor_for(float largest) {
-  const int exponent = static_cast<int>(__float_as_uint(largest) >> 23) - 127;
-  return largest > 0.0f ? __uint_as_float(static_cast<std::uint32_t>(max(exponent - 14, -126) + 127) << 23)
-                        : 1.0f;
-}
 
 __device__ void write_narrow(const RouteCall& call, const float (&values)[run], std::int64_t at,
                              float inverse) {
@@ -128,7 +121,7 @@ __device__ void write_row(const RouteCall& call, const WarpWork& own, std::int64
                           const float (&kept)[kept_runs][run], const float* largest_of) {
   float largest = largest_of[0];
   for (int quarter = 1; quarter < quarters; ++quarter) largest = fmaxf(largest, largest_of[quarter]);
-  const float factor = factor_for(largest), inverse = 1.0f / factor;
+  const float factor = f16_factor(largest), inverse = 1.0f / factor;
 #pragma unroll
   for (int j = 0; j < kept_runs; ++j) {
     if (own.has(j) && j % experts_at_once == own.slot) {
@@ -190,7 +183,7 @@ __global__ void __launch_bounds__(threads) route_rows_kernel(const Reader router
       store_remote(remote_address(logits + expert, 0), __float_as_uint(sum));
     }
   }
-  if (own.rank == own.blocks - 1) write_row(call, own, row, kept, largest_of);
+  if (call.narrow != nullptr && own.rank == own.blocks - 1) write_row(call, own, row, kept, largest_of);
   __syncwarp();
   if (own.blocks > 1) {
     cluster_arrive();
