@@ -68,7 +68,7 @@ void run(benchmark::State& state, const Case& what) {
 
 void register_all() {
   for (const cpu::IsaLevel level : cpu::all_levels) {
-    if (level > cpu::best_level()) continue;
+    if (!cpu::can_run(level)) continue;
     for (const WeightFormat format : all_formats) {
       for (const int tokens : {1, 4, 8, 64, 512}) {
         const std::string name = fmt::format("linear/{}/{}/{}", cpu::name_of(level), name_of(format), tokens);

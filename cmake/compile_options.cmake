@@ -15,6 +15,11 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
 endif()
 include_directories(${CMAKE_SOURCE_DIR}/src)
 
+# The same on every processor: on ARM, char has no sign unless asked.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-fsigned-char>")
+endif()
+
 # Kernels ask for -O3 themselves (src/backend); for the rest it would only lengthen the build.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 # Of sanitizers and fuzzing: more would lengthen the build, not the list of what they find.
@@ -42,8 +47,12 @@ endif()
 # What a shipped program should survive or stop at; tools/check_hardened.py looks for it in the result.
 # -U first, because some compilers predefine the macro.
 if(INFERNO_HARDENED)
+  set(branch_protection -fcf-protection=full)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+    set(branch_protection -mbranch-protection=standard)
+  endif()
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=3;-D_GLIBCXX_ASSERTIONS>"
-                      "$<$<COMPILE_LANGUAGE:CXX>:-fstack-protector-strong;-fstack-clash-protection;-fcf-protection=full>")
+                      "$<$<COMPILE_LANGUAGE:CXX>:-fstack-protector-strong;-fstack-clash-protection;${branch_protection}>")
   add_link_options(-Wl,-z,relro,-z,now,-z,noexecstack)
   # Two builds in two folders are the same, and messages name files as this repository does.
   # ccache hands the compiler paths that are relative to the build folder. It knows that the folders in these options do not

@@ -1,10 +1,20 @@
 # The only file that finds third-party libraries. nlohmann-json, RapidJSON and CLI11 are headers; so is fmt, but compiled
 # once, because as headers alone it would double the time of the whole build.
 find_package(Threads REQUIRED)
-find_package(fmt REQUIRED)
+find_path(INFERNO_FMT_INCLUDE NAMES fmt/format.h REQUIRED)
 add_library(inferno_fmt STATIC ${CMAKE_SOURCE_DIR}/cmake/fmt.cpp)
 find_package(nlohmann_json REQUIRED)
 find_path(INFERNO_JSON_INCLUDE NAMES nlohmann/json.hpp REQUIRED)
+
+# For another processor than this machine's: its libraries need not be installed, GoogleTest is compiled from Debian's sources.
+if(INFERNO_KERNELS_ONLY)
+  add_subdirectory(/usr/src/googletest googletest EXCLUDE_FROM_ALL)
+  foreach(target gtest gtest_main gmock)
+    target_compile_options(${target} PRIVATE -w)
+  endforeach()
+  return()
+endif()
+
 find_package(CLI11 REQUIRED)
 if(BUILD_TESTING)
   find_package(GTest REQUIRED)

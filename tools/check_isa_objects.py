@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails when an object compiled for AVX2 or AVX-512 defines anything that other code could end up using.
+"""Fails when an object compiled for AVX2, AVX-512 or an extension of NEON defines anything that other code could end up using.
 
 The linker keeps one copy of each inline function. Were it the one from such an object, the program would
 die with SIGILL on a machine without those instructions. So these objects may define their table of kernels

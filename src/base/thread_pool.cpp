@@ -22,6 +22,8 @@ constexpr int yields_before_sleep = 50;
 void relax() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");  // as long as a pause on x86-64; "yield" does nothing on most processors
 #endif
 }
 

@@ -15,6 +15,9 @@ namespace inferno::cpu {
 namespace {
 
 constexpr std::array level_names = {std::pair{IsaLevel::portable, std::string_view("portable")},
+                                    std::pair{IsaLevel::neon, std::string_view("neon")},
+                                    std::pair{IsaLevel::neon_dot, std::string_view("neon_dot")},
+                                    std::pair{IsaLevel::neon_i8mm, std::string_view("neon_i8mm")},
                                     std::pair{IsaLevel::avx2, std::string_view("avx2")},
                                     std::pair{IsaLevel::avx512, std::string_view("avx512")},
                                     std::pair{IsaLevel::avx512_vnni, std::string_view("avx512_vnni")},

@@ -10,10 +10,11 @@
 
 namespace inferno::cpu {
 
-// Each level contains the ones before it. `portable` is plain C++ and runs anywhere. `amx_model` is `amx`
-// with its unit modelled in plain C++: slow, for tests, and never the best.
-enum class IsaLevel { portable, avx2, avx512, avx512_vnni, amx_model, amx };
-inline constexpr std::array all_levels = {IsaLevel::portable,    IsaLevel::avx2,      IsaLevel::avx512,
+// `portable` is plain C++ and runs anywhere. Each level contains the ones before it of the same processor
+// family. `amx_model` is `amx` with its unit modelled in plain C++: slow, for tests, and never the best.
+enum class IsaLevel { portable, neon, neon_dot, neon_i8mm, avx2, avx512, avx512_vnni, amx_model, amx };
+inline constexpr std::array all_levels = {IsaLevel::portable,    IsaLevel::neon,      IsaLevel::neon_dot,
+                                          IsaLevel::neon_i8mm,   IsaLevel::avx2,      IsaLevel::avx512,
                                           IsaLevel::avx512_vnni, IsaLevel::amx_model, IsaLevel::amx};
 
 std::string_view name_of(IsaLevel level);

@@ -1,4 +1,5 @@
-// The host on processors other than x86-64: portable kernels, vectorized by the compiler alone.
+// The host on processors other than x86-64 and 64-bit ARM: portable kernels, vectorized by the compiler
+// alone.
 #include "backend/cpu/host.h"
 #include "backend/cpu/kernels.h"
 

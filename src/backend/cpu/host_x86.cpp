@@ -87,6 +87,9 @@ bool can_run(IsaLevel level) {
     case IsaLevel::avx512_vnni:
     case IsaLevel::amx_model: return has_vnni();
     case IsaLevel::amx: return has_amx();
+    case IsaLevel::neon:
+    case IsaLevel::neon_dot:
+    case IsaLevel::neon_i8mm: break;
   }
   return false;
 }
@@ -111,7 +114,10 @@ const Kernels* kernels_for(IsaLevel level) {
       static const Kernels kernels = with_tiles(kernels_amx);
       return &kernels;
     }
-    case IsaLevel::portable: break;
+    case IsaLevel::portable:
+    case IsaLevel::neon:
+    case IsaLevel::neon_dot:
+    case IsaLevel::neon_i8mm: break;
   }
   return nullptr;
 }

@@ -138,6 +138,10 @@ struct Kernels {
   const TileUnit* tiles = nullptr;  // for tiles of tile_tokens and formats with integer kernels; null without
 };
 
+// Defined only in builds for 64-bit ARM.
+extern const Kernels kernels_neon;
+extern const Kernels kernels_neon_dot, kernels_neon_i8mm;  // null members: as kernels_neon
+
 // Defined only in builds for x86-64.
 extern const Kernels kernels_avx2, kernels_avx512;
 extern const Kernels kernels_avx512_vnni;             // null members: as kernels_avx512

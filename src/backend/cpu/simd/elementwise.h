@@ -71,6 +71,13 @@ template <class M>
   call.sums32[g * call.width] = group.scale * (group.sum_a + group.sum_b);
 }
 
+// What dot_bytes() finds added to each weight.
+template <class M>
+inline constexpr int byte_offset = 128;
+template <class M>
+  requires requires { M::subtracted; }
+inline constexpr int byte_offset<M> = 128 - M::subtracted;
+
 // What byte products need of group g.
 template <class M>
 void store_bytes(const QuantizeCall& call, int g, typename M::Ints a, typename M::Ints b) {
@@ -82,7 +89,7 @@ void store_bytes(const QuantizeCall& call, int g, typename M::Ints a, typename M
     call.low[(g * quads + q) * call.width] = low[q];
     call.high[(g * quads + q) * call.width] = high[q];
   }
-  call.offsets[g * call.width] = -128 * (M::total(a) + M::total(b));
+  call.offsets[g * call.width] = -byte_offset<M> * (M::total(a) + M::total(b));
 }
 
 template <class M>

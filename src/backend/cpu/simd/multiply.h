@@ -93,7 +93,8 @@ template <class M, class B, int width>
 template <class M, class B, int width>
 concept InBytes = MultipliesBytes<M> && std::same_as<B, blocks::Q8_0> && width <= max_byte_tokens;
 
-// The same with byte products, without widening. Weights are 128 too large; the offset corrects that.
+// The same with byte products, without widening. Weights are byte_offset<M> too large; that of the tile
+// corrects it.
 template <class M, int width>
 [[gnu::always_inline]] inline void multiply_bytes(typename M::Ints (&totals)[width],
                                                   const Panel<blocks::Q8_0>& panel, const IntegerTile& tile,
@@ -285,6 +286,18 @@ PanelKernel integer_kernel_among(WeightFormat format, int width) {
   return visit(format, [width]<Block B>(B) -> PanelKernel {
     PanelKernel found = nullptr;
     if constexpr (HasIntegers<B>) {
+      ((found = widths == width ? multiply_integers<M, B, widths> : found), ...);
+    }
+    return found;
+  });
+}
+
+// The same for formats that are multiplied in bytes alone.
+template <class M, int... widths>
+PanelKernel byte_kernel_among(WeightFormat format, int width) {
+  return visit(format, [width]<Block B>(B) -> PanelKernel {
+    PanelKernel found = nullptr;
+    if constexpr (HasIntegers<B> && (InBytes<M, B, widths> && ...)) {
       ((found = widths == width ? multiply_integers<M, B, widths> : found), ...);
     }
     return found;
