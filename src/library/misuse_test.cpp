@@ -127,6 +127,8 @@ TEST(Misuse, NullTextOrTokensAreAnError) {
       {"tokenize 2", [&](auto* e) { return inferno_tokenize(model, "a", 0, nullptr, 9, nullptr, e); }},
       {"detokenize 1",
        [&](auto* e) { return inferno_detokenize(model, nullptr, 3, 0, nullptr, 0, nullptr, e); }},
+      {"detokenize 2",
+       [&](auto* e) { return inferno_detokenize(model, written.tokens, 1, 0, nullptr, 9, nullptr, e); }},
       {"prompt_text", [&](auto* e) { return inferno_prompt_text(model, request, nullptr, 9, nullptr, e); }},
       {"prompt_tokens",
        [&](auto* e) { return inferno_prompt_tokens(model, request, nullptr, 9, nullptr, e); }},

@@ -50,6 +50,24 @@ class Headers(unittest.TestCase):
             self.assertTrue(name in without_errors or used.search(wrong), f"{name} is never called wrongly")
             self.assertTrue(used.search(right) or used.search(wrong), f"{name} is never called")
 
+    def test_every_function_is_called_with_each_wrong_argument(self):
+        def calls(text, name):
+            return len(re.findall(rf"\b{name}\(", text))
+
+        misuse, sizes, scene = ((ROOT / f"src/library/{name}").read_text() for name in ("misuse_test.cpp", "sizes_test.cpp", "misuse_scene.h"))
+        nulls = "".join(re.findall(r"^TEST\(Misuse, Null.*?^}", misuse, re.M | re.S))
+        optional = {"options", "length", "count", "is_over", "context", "error"}
+        for name, (_, parameters) in toolbox.declared().items():
+            if "inferno_error" not in parameters:
+                continue
+            types = dict(re.match(r"\s*(.*?)(\w+)$", each).group(2, 1) for each in parameters.split(","))
+            pointers = [each for each, kind in types.items() if ("*" in kind or "callback" in kind) and each not in optional]
+            self.assertGreaterEqual(calls(nulls, name), len(pointers), f"{name}: {pointers} are NULL in no test")
+            if any(re.search(r"inferno_(load_options|description|statistics|plan_result|part|usage)\*", kind) for kind in types.values()):
+                self.assertGreaterEqual(calls(sizes, name), 1, f"{name}: no test with a wrong size")
+            # These are all made with handles that are stale, freed or of unloaded models, and by two threads at once.
+            self.assertGreaterEqual(calls(scene, name), 1, f"{name} is not in misuse_scene.h")
+
     def test_the_manual_names_every_function(self):
         manual = (ROOT / "docs/library.md").read_text()
         for name in toolbox.declared():
