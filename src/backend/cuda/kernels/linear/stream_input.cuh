@@ -4,6 +4,7 @@
 
 #include <cuda_fp16.h>
 
+#include "backend/cuda/device/coded.cuh"
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/kernels/linear/stream_call.cuh"
 
@@ -58,40 +59,41 @@ __device__ inline void load_octet(float (&out)[8], const StreamCall& call, int c
   }
 }
 
-__device__ inline std::uint32_t half_pair(float low, float high) {
-  const __half2 pair = __floats2half2_rn(low, high);
-  return *reinterpret_cast<const std::uint32_t*>(&pair);
-}
+enum class InputForm {
+  bf16,
+  f16,               // with a factor per 32 columns, as are bytes
+  f16_128,           // with a factor per 128 columns
+  f16_128_fp8,       // the same; of four columns 2, 0, 3 and 1, the order of E4M3 codes in tiles
+  bytes,             // int16, whose high and low bytes are multiplied separately
+  bytes_and_sums,    // with the sum of every 32
+  nibbles_and_sums,  // of eight columns 0, 4, 1, 5, 2, 6, 3 and 7, the order of four-bit codes in tiles
+};
 
-// A power of two that scales numbers up to `top` close to the top of f16's range, and its inverse: the values
-// of a block then keep eleven bits whatever their size.
-__device__ inline float2 f16_scale(float top) {
-  const int exponent = static_cast<int>(__float_as_uint(top) >> 23 & 255u);
-  const int up = min(max(14 + 127 - exponent, -100), 100);
-  return {__uint_as_float(static_cast<std::uint32_t>(127 + up) << 23),
-          __uint_as_float(static_cast<std::uint32_t>(127 - up) << 23)};
-}
-
-// Eight elements of a block of 32, whose other elements three neighboring lanes hold, as f16 with a factor.
-__device__ inline uint4 scaled_octet(const float (&x)[8], const StreamSmem& smem, int chunk, bool exists) {
+// Eight elements of a block of 32 or 128, whose other elements neighboring lanes hold, as f16 with a factor.
+template <InputForm form>
+__device__ uint4 scaled_octet(const float (&x)[8], const StreamSmem& smem, int chunk, bool exists) {
+  constexpr int lanes = form == InputForm::f16 ? 4 : 16;
   float top = 0.0f;
 #pragma unroll
   for (int i = 0; i < 8; ++i) top = fmaxf(top, fabsf(x[i]));
-  top = fmaxf(top, __shfl_xor_sync(full_warp, top, 1));
-  top = fmaxf(top, __shfl_xor_sync(full_warp, top, 2));
-  const float2 scale = f16_scale(top);
-  std::uint32_t pairs[4];
 #pragma unroll
-  for (int i = 0; i < 4; ++i) pairs[i] = half_pair(x[2 * i] * scale.x, x[2 * i + 1] * scale.x);
-  if (exists && chunk % 4 == 0) smem.factors[chunk / 4] = scale.y;
-  return make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+  for (int other = 1; other < lanes; other *= 2) top = fmaxf(top, __shfl_xor_sync(full_warp, top, other));
+  const float2 scale = f16_scale(top);
+  if (exists && chunk % lanes == 0) smem.factors[chunk / 4] = scale.y;
+  const auto pair = [&](int a, int b) { return pack_f16x2(x[a] * scale.x, x[b] * scale.x); };
+  if constexpr (form == InputForm::f16_128_fp8) {
+    return make_uint4(pair(2, 0), pair(3, 1), pair(6, 4), pair(7, 5));
+  } else {
+    return make_uint4(pair(0, 1), pair(2, 3), pair(4, 5), pair(6, 7));
+  }
 }
 
 // The same as int16, whose high and low bytes are multiplied separately. A block's 32 high bytes come before
 // its 32 low bytes.
-template <bool Sums>
+template <InputForm form>
 __device__ void store_int16(const float (&x)[8], const StreamSmem& smem, int chunk, bool exists) {
   constexpr float max_value = 32512.0f;
+  constexpr bool has_sums = form != InputForm::bytes;
   float top = 0.0f, nan_probe = 0.0f;  // nan_probe: NaN if any element is not finite
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
@@ -109,10 +111,11 @@ __device__ void store_int16(const float (&x)[8], const StreamSmem& smem, int chu
   for (int i = 0; i < 8; ++i) {
     const int value = __float2int_rn(x[i] * scale), top_byte = (value + 128) >> 8;
     sum += value;
-    high[i / 4] |= (static_cast<std::uint32_t>(top_byte) & 255u) << (8 * (i % 4));
-    low[i / 4] |= (static_cast<std::uint32_t>(value) & 255u) << (8 * (i % 4));
+    const int place = form == InputForm::nibbles_and_sums ? i % 4 * 2 + i / 4 : i;
+    high[place / 4] |= (static_cast<std::uint32_t>(top_byte) & 255u) << (8 * (place % 4));
+    low[place / 4] |= (static_cast<std::uint32_t>(value) & 255u) << (8 * (place % 4));
   }
-  if constexpr (Sums) {
+  if constexpr (has_sums) {
     sum += __shfl_xor_sync(full_warp, sum, 1);
     sum += __shfl_xor_sync(full_warp, sum, 2);
   }
@@ -122,20 +125,18 @@ __device__ void store_int16(const float (&x)[8], const StreamSmem& smem, int chu
   *reinterpret_cast<uint2*>(to + 32) = make_uint2(low[0], low[1]);
   if (chunk % 4 != 0) return;
   smem.factors[chunk / 4] = factor;
-  if constexpr (Sums) smem.sums[chunk / 4] = factor * static_cast<float>(sum);
+  if constexpr (has_sums) smem.sums[chunk / 4] = factor * static_cast<float>(sum);
 }
-
-enum class InputForm { bf16, f16, bytes, bytes_and_sums };  // all but bf16 with a factor per block of 32
 
 template <InputForm form>
 __device__ void store_octet(const float (&x)[8], const StreamSmem& smem, int chunk, bool exists) {
-  if constexpr (form == InputForm::bytes || form == InputForm::bytes_and_sums) {
-    store_int16<form == InputForm::bytes_and_sums>(x, smem, chunk, exists);
+  if constexpr (form >= InputForm::bytes) {
+    store_int16<form>(x, smem, chunk, exists);
     return;
   }
   uint4 words;
-  if constexpr (form == InputForm::f16) {
-    words = scaled_octet(x, smem, chunk, exists);
+  if constexpr (form != InputForm::bf16) {
+    words = scaled_octet<form>(x, smem, chunk, exists);
   } else {
     words = make_uint4(pack_bf16x2(x[0], x[1]), pack_bf16x2(x[2], x[3]), pack_bf16x2(x[4], x[5]),
                        pack_bf16x2(x[6], x[7]));

@@ -1,46 +1,8 @@
-// Codecs of stream_kernel.cuh for Q8_0 and Q4_K: integer mma of bytes. Inputs are int16, a high and a low
-// byte per column. Four blocks of 32 columns make two products: blocks 0 and 1 are rows g and g + 8 of the
-// first, blocks 2 and 3 of the second. Of the eight columns of operand b, two belong to each block, one for
-// the high bytes and one for the low bytes; they are zero in the other product. So lane (g, t) ends with both
-// exact sums of block t: as row g if t is even, as row g + 8 if it is odd.
-#include "backend/cuda/kernels/linear/stream_kernel.cuh"
+// Codecs of stream_kernel.cuh for Q8_0 and Q4_K: integer mma of bytes.
+#include "backend/cuda/kernels/linear/stream_bytes.cuh"
 
 namespace inferno::cuda {
 namespace {
-
-// Weights are signed bytes or, if `Unsigned`, bytes from 0 to 255.
-template <bool Unsigned>
-__device__ void mma_int8(std::int32_t (&c)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,
-                         std::uint32_t a3, uint2 b) {
-  if constexpr (Unsigned) {
-    asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-        "{%0,%1,%2,%3};"
-        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
-        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b.x), "r"(b.y));
-  } else {
-    asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-        "{%0,%1,%2,%3};"
-        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
-        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b.x), "r"(b.y));
-  }
-}
-
-// Eight columns of four blocks.
-struct ByteWeights {
-  uint2 blocks[4];
-};
-
-template <bool Unsigned>
-__device__ float mma_four_blocks(const ByteWeights& weights, const std::byte* in, int lane) {
-  const auto& w = weights.blocks;
-  const uint2 own = *reinterpret_cast<const uint2*>(in + 32 * (lane / 4 % 2) + 8 * (lane % 4));
-  const uint2 none = make_uint2(0, 0);
-  std::int32_t c[4] = {};
-  mma_int8<Unsigned>(c, w[0].x, w[1].x, w[0].y, w[1].y, lane < 16 ? own : none);
-  mma_int8<Unsigned>(c, w[2].x, w[3].x, w[2].y, w[3].y, lane < 16 ? none : own);
-  const bool even = lane % 2 == 0;
-  return static_cast<float>(256 * (even ? c[0] : c[2]) + (even ? c[1] : c[3]));
-}
 
 // Codec::Sums of codecs that multiply the two tiles one after the other, chunk by chunk.
 template <class Codec>
@@ -87,8 +49,8 @@ struct CodecQ8_0 {
     const std::byte* from = tile + chunk * bytes + 16 * lane;
     const uint4 w = *reinterpret_cast<const uint4*>(from);
     const uint4 v = two ? *reinterpret_cast<const uint4*>(from + bytes) : make_uint4(0, 0, 0, 0);
-    const float product =
-        mma_four_blocks<false>({{{w.x, w.y}, {v.x, v.y}, {w.z, w.w}, {v.z, v.w}}}, in.x + 128 * chunk, lane);
+    const float product = mma_four_blocks<false>({{{w.x, w.y}, {v.x, v.y}, {w.z, w.w}, {v.z, v.w}}},
+                                                 {in.x + 128 * chunk, lane}, lane);
     if (!two && t % 2 != 0) return 0.0f;
     const std::byte* scale = tile + (chunk + t % 2) * bytes + tiles::scale_q8_0(g, t / 2);
     return product * (in.factors[2 * chunk] * __half2float(*reinterpret_cast<const __half*>(scale)));
@@ -155,7 +117,7 @@ struct CodecQ4_K {
       const int block = 8 * chunk + 2 * i;
       const float product = mma_four_blocks<true>(
           {{halves(a.x, a.y, 0), halves(b.x, b.y, 0), halves(a.x, a.y, 4), halves(b.x, b.y, 4)}},
-          in.x + 64 * block, lane);
+          {in.x + 64 * block, lane}, lane);
       sum += head.finish(product, 2 * i + t / 2, in.factors[block], in.sums[block]);
     }
     return sum;
