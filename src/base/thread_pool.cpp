@@ -4,12 +4,10 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <fstream>
-#include <set>
 #include <span>
-#include <string>
 #include <utility>
 
+#include "base/cpu_topology.h"
 #include "base/start_threads.h"
 #include "base/system_memory.h"
 
@@ -27,36 +25,10 @@ void relax() {
 #endif
 }
 
-std::vector<int> allowed_cpus() {
+void pin(std::thread& thread, const std::vector<int>& cpus) {
   cpu_set_t mask;
   CPU_ZERO(&mask);
-  std::vector<int> cpus;
-  if (sched_getaffinity(0, sizeof(mask), &mask) != 0) return {0};
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(static_cast<std::size_t>(cpu), &mask)) cpus.push_back(cpu);
-  }
-  return cpus.empty() ? std::vector<int>{0} : cpus;
-}
-
-// The first CPU of each core: hyperthreads share the arithmetic units that the kernels saturate. With one or
-// two cores (often a virtual machine that shows hyperthreads as cores) memory bandwidth needs every thread.
-std::vector<int> one_for_each_core(const std::vector<int>& cpus) {
-  std::set<std::string> cores;
-  std::vector<int> chosen;
-  for (const int cpu : cpus) {
-    std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
-                       "/topology/thread_siblings_list");
-    std::string siblings;
-    if (!std::getline(file, siblings)) siblings = std::to_string(cpu);
-    if (cores.insert(siblings).second) chosen.push_back(cpu);
-  }
-  return chosen.size() > 2 ? chosen : cpus;
-}
-
-void pin(std::thread& thread, int cpu) {
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  CPU_SET(static_cast<std::size_t>(cpu), &mask);
+  for (const int cpu : cpus) CPU_SET(static_cast<std::size_t>(cpu), &mask);
   pthread_setaffinity_np(thread.native_handle(), sizeof(mask), &mask);  // a hint: failing costs only speed
 }
 
@@ -69,12 +41,12 @@ int usable_cores() {
 }
 
 ThreadPool::ThreadPool(int threads) : threads_(threads > 0 ? threads : usable_cores()) {
-  // With more threads than cores, the scheduler of the kernel places them better.
-  cpus_ = one_for_each_core(allowed_cpus());
-  if (static_cast<std::size_t>(threads_) > cpus_.size()) cpus_.clear();
+  const std::vector<std::vector<int>> places = places_of(threads_, one_for_each_core(allowed_cpus()));
   start_threads(workers_, threads_ - 1, [this](int index) { serve(index + 1); }, [this] { stop(); });
-  if (cpus_.empty()) return;
-  for (std::size_t i = 0; i < workers_.size(); ++i) pin(workers_[i], cpus_[i + 1]);
+  if (places.empty()) return;
+  for (std::size_t i = 0; i < workers_.size(); ++i) pin(workers_[i], places[i + 1]);
+  if (places[0].size() > 1) return;
+  for (const std::vector<int>& place : places) cpus_.push_back(place[0]);
 }
 
 ThreadPool::~ThreadPool() {

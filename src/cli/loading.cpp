@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/sizes.h"
+#include "base/thread_pool.h"
 #include "base/utf8.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/streams.h"
@@ -41,6 +43,10 @@ std::string flag_of(const SettingWithoutEffect& setting, const TextRequest& requ
 
 void print_device(const DeviceInfo& info) {
   say(fmt::format("device: {} ({})\n", info.name, info.kernels));
+  const int cores = usable_cores();
+  if (info.threads <= cores) return;
+  say(fmt::format("note: {} threads take turns: this process may use {}\n", info.threads,
+                  counted(static_cast<std::uint64_t>(cores), "core")));
 }
 
 std::unique_ptr<TextModel> load_text_model(const ResolvedModel& model, const LoadOptions& options) {

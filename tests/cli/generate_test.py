@@ -165,6 +165,12 @@ class Prompts(Scene):
         self.assertNotIn("inferno download", said)
         self.assertIn("unset HF_HUB_OFFLINE", said)
 
+    def test_more_threads_than_cores_are_said_in_one_line(self):
+        limit = ("-n", "1", "-m", models.LLAMA, *GREEDY)
+        said = run("hi", *limit, "--threads", "300").stderr.decode()
+        self.assertRegex(said, r"note: 300 threads take turns: this process may use \d+ cores?\n")
+        self.assertNotIn("take turns", run("hi", *limit, "--threads", "1").stderr.decode())
+
     def test_options_without_effect_are_named(self):
         short = ("-n", "2", *GREEDY)
         said = run("hi", "-m", models.LLAMA, *short, "--no-think", "--reasoning-effort", "low").stderr.decode()
