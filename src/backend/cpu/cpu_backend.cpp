@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/cpu/activation_tiles.h"
+#include "backend/cpu/load.h"
 #include "backend/cpu/memory.h"
 #include "backend/cpu/operations.h"
 #include "backend/cpu/panels.h"
@@ -136,57 +137,24 @@ std::optional<std::string> CpuBackend::refuses(const BlockSpec& block, WeightFor
 }
 
 Weight CpuBackend::pack(const HostWeight& source) {
-  const int elements = block_elements(source.format);
-  if (source.cols % elements != 0) {
-    fail(ErrorKind::unsupported,
-         fmt::format("a weight of {} columns cannot be {}: its blocks have {} elements", source.cols,
-                     inferno::name_of(source.format), elements));
-  }
-  const std::size_t row_bytes = bytes_for(source.format, static_cast<std::size_t>(source.cols));
-  const std::size_t matrix_bytes = static_cast<std::size_t>(source.rows) * row_bytes;
-  expects(source.data.size() == static_cast<std::size_t>(source.count) * matrix_bytes,
-          "a host weight has as many bytes as its shape says");
-  Weight weight = {source.format, source.count, source.rows, source.cols, {}, 0, {}};
-  weight.column_order.assign(source.column_order.begin(), source.column_order.end());
-  const PanelShape shape = panel_shape(source.format, source.rows, source.cols);
-  if (kernels_ == nullptr || shape.block_bytes == 0) {
-    weight.memory = weight_memory_.allocate(source.data.size(), "weights");
-    if (!source.data.empty()) std::memcpy(weight.memory.data(), source.data.data(), source.data.size());
-    return weight;
-  }
-  weight.memory =
-      weight_memory_.allocate(static_cast<std::size_t>(source.count) * shape.matrix_bytes(), "weights");
-  const std::int64_t panels = std::int64_t{source.count} * shape.panels;
-  pool_.parallel_for(
-      panels, grain_for(pool_, panels, std::int64_t{source.cols} * panel_rows),
-      [&](const ThreadPool::Range& range) {
-        for (auto i = range.begin; i < range.end; ++i) {
-          pack_panel(source.format, weight.memory.data() + static_cast<std::size_t>(i) * shape.panel_bytes(),
-                     source.data.data() + static_cast<std::size_t>(i / shape.panels) * matrix_bytes,
-                     source.rows, source.cols, static_cast<std::int32_t>(i % shape.panels));
-        }
-      });
-  return weight;
+  const WeightSource in_memory = {
+      .format = source.format,
+      .count = source.count,
+      .rows = source.rows,
+      .cols = source.cols,
+      .column_order = {source.column_order.begin(), source.column_order.end()},
+      .read = [&source](std::int64_t first, std::span<std::byte> to) {
+        const std::size_t row_bytes = bytes_for(source.format, static_cast<std::size_t>(source.cols));
+        const std::size_t at = static_cast<std::size_t>(first) * row_bytes;
+        expects(source.data.size() >= at + to.size(), "a host weight has as many bytes as its shape says");
+        std::ranges::copy(source.data.subspan(at, to.size()), to.begin());
+      }};
+  return load_weight(pool_, weight_memory_, in_memory, kernels_ != nullptr);
 }
 
-// Reading may be work: blocks that are made of several tensors, or rounded. So threads share the rows.
 void CpuBackend::load(std::span<Weight> to, std::span<const WeightSource> from) {
-  constexpr std::int64_t pieces_per_thread = 4;
   for (std::size_t i = 0; i < from.size(); ++i) {
-    const WeightSource& source = from[i];
-    std::vector<std::byte> stored(source.bytes());
-    const std::int64_t rows = source.all_rows();
-    const std::int64_t pieces = pool_.threads() * pieces_per_thread;
-    const std::int64_t step = std::max<std::int64_t>(1, (rows + pieces - 1) / pieces);
-    pool_.parallel_for((rows + step - 1) / step, 1, [&](const ThreadPool::Range& range) {
-      for (auto piece = range.begin; piece < range.end; ++piece) {
-        const std::int64_t first = piece * step, count = std::min(step, rows - first);
-        source.read(first, std::span(stored).subspan(static_cast<std::size_t>(first) * source.row_bytes(),
-                                                     static_cast<std::size_t>(count) * source.row_bytes()));
-      }
-    });
-    const std::vector<std::byte> bytes = in_decoder_order(source, std::move(stored));
-    to[i] = pack({source.format, source.count, source.rows, source.cols, bytes, source.column_order});
+    to[i] = load_weight(pool_, weight_memory_, from[i], kernels_ != nullptr);
   }
 }
 

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <optional>
+#include <string>
 
 #include "backend/cpu/scene.h"
 #include "base/error.h"
@@ -170,6 +173,34 @@ TEST(CpuBackend, RefusesAWeightThatIsNotWholeBlocks) {
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
     EXPECT_NE(std::string(error.what()).find("q4_k"), std::string::npos);
   }
+}
+
+// Bytes that /proc/self/status has in a field, such as "VmRSS".
+std::optional<std::uint64_t> status_of_process(const std::string& field) {
+  std::ifstream file("/proc/self/status");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(field + ":")) return std::stoull(line.substr(field.size() + 1)) * 1024;
+  }
+  return std::nullopt;
+}
+
+TEST(CpuBackend, LoadsAWeightWithoutHoldingItTwice) {
+  const auto backend = make_cpu_backend(2);
+  const WeightSource source = {
+      .format = WeightFormat::q8_0,
+      .rows = 32768,
+      .cols = 2048,
+      .read = [](std::int64_t, std::span<std::byte> to) { std::ranges::fill(to, std::byte{1}); }};
+  std::ofstream reset("/proc/self/clear_refs");
+  reset << 5 << std::flush;  // the peak is now what the process has
+  const auto before = status_of_process("VmRSS");
+  if (!reset || !before) GTEST_SKIP() << "this kernel does not reset the peak of a process";
+  Weight weight;
+  backend->load({&weight, 1}, {&source, 1});
+  ASSERT_EQ(weight.memory.size(), source.bytes());
+  const std::uint64_t peak = status_of_process("VmHWM").value() - *before;
+  EXPECT_GE(peak, source.bytes() / 2);
+  EXPECT_LE(peak, source.bytes() * 3 / 2);
 }
 
 TEST(CpuBackend, RefusesMoreMemoryThanThereIsAndSaysWhatFor) {
