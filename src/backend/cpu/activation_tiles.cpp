@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "backend/cpu/panels.h"
+
 namespace inferno::cpu {
 namespace {
 
@@ -32,14 +34,42 @@ std::size_t float_size(int cols, int width) {
   return aligned(static_cast<std::size_t>(cols + cols % 2) * static_cast<std::size_t>(width));
 }
 
+// Two terms of whole groups of 32 columns: floats, or two bytes each for a unit.
+std::size_t term_size(int cols, int width) {
+  const std::size_t elements =
+      static_cast<std::size_t>((cols + 31) / 32 * 32) * static_cast<std::size_t>(width);
+  return width < tile_tokens ? 2 * elements : elements;
+}
+
 std::size_t size_of(ActivationTiles::Kind kind, int cols, int width) {
-  return kind == ActivationTiles::Kind::integers ? IntegerShape(cols, width).end : float_size(cols, width);
+  switch (kind) {
+    case ActivationTiles::Kind::integers: return IntegerShape(cols, width).end;
+    case ActivationTiles::Kind::floats: return float_size(cols, width);
+    case ActivationTiles::Kind::terms: return term_size(cols, width);
+  }
+  return 0;
+}
+
+Scratch::Use use_of(ActivationTiles::Kind kind) {
+  switch (kind) {
+    case ActivationTiles::Kind::integers: return Scratch::Use::integer_tiles;
+    case ActivationTiles::Kind::floats: break;
+    case ActivationTiles::Kind::terms: return Scratch::Use::term_tiles;
+  }
+  return Scratch::Use::float_tiles;
 }
 
 }  // namespace
 
+ActivationTiles::Kind ActivationTiles::kind_for(const Kernels& kernels, WeightFormat format) {
+  if (has_integers(format)) return Kind::integers;
+  return format == WeightFormat::bf16 && kernels.tiles != nullptr ? Kind::terms : Kind::floats;
+}
+
 std::span<const int> ActivationTiles::widths(const Kernels& kernels, Kind kind) {
   static constexpr int of_tile_unit[] = {1, 2, 4, 8, tile_tokens};
+  static constexpr int of_terms[] = {1, 2, 4, tile_tokens, 2 * tile_tokens};
+  if (kind == Kind::terms) return of_terms;
   if (kind == Kind::integers && kernels.tiles != nullptr) return of_tile_unit;
   return {kernels.widths, static_cast<std::size_t>(kernels.width_count)};
 }
@@ -54,8 +84,7 @@ ActivationTiles::ActivationTiles(const Compute& compute, Matrix in, std::span<co
                                  Kind kind, std::span<const std::int32_t> column_order)
     : kind_(kind), cols_(in.cols) {
   cut(*compute.kernels, batches);
-  memory_ = compute.scratch.shared(
-      kind == Kind::integers ? Scratch::Use::integer_tiles : Scratch::Use::float_tiles, size_);
+  memory_ = compute.scratch.shared(use_of(kind), size_);
   const auto count = static_cast<std::int64_t>(tiles_.size());
   const std::int64_t cost = std::int64_t{2} * cols_ * (tiles_.empty() ? 1 : tiles_[0].width);
   compute.pool.parallel_for(count, grain_for(compute.pool, count, cost), [&](const auto& range) {
@@ -96,12 +125,17 @@ const float* ActivationTiles::Rows::operator[](int i) const {
 void ActivationTiles::fill(const Kernels& kernels, const Tile& tile, const Rows& rows) const {
   // Memory is reused, so columns without a token may hold NaN or infinity from an earlier batch.
   float* values = memory_ + tile.offset;
-  if (tile.tokens < tile.width || (kind_ == Kind::floats && cols_ % 2 != 0)) {
+  if (tile.tokens < tile.width || (kind_ != Kind::integers && cols_ % 32 != 0)) {
     std::fill_n(values, size_of(kind_, cols_, tile.width), 0.0f);
   }
   if (kind_ == Kind::integers) return fill_integers(kernels, tile, rows);
   for (int t = 0; t < tile.tokens; ++t) {
     const float* row = rows[tile.first + t];
+    if (kind_ == Kind::terms) {
+      float* first = values + (tile.is_wide() ? 16 * t : t);  // 32 columns of two bytes
+      kernels.tiles->split({.in = row, .cols = cols_, .width = tile.width, .terms = first});
+      continue;
+    }
     for (std::ptrdiff_t c = 0; c < cols_; ++c) values[c * tile.width + t] = row[c];
   }
 }
@@ -154,6 +188,11 @@ IntegerTile ActivationTiles::integers(const Tile& tile, int column) const {
   found.high = reinterpret_cast<const std::int32_t*>(base + shape.high) + skip / 4;
   found.offsets = reinterpret_cast<const std::int32_t*>(base + shape.offsets) + skip / 32;
   return found;
+}
+
+const void* ActivationTiles::terms(const Tile& tile, int column) const {
+  const std::ptrdiff_t elements = std::ptrdiff_t{column} * tile.width;
+  return memory_ + tile.offset + (tile.is_wide() ? elements : 2 * elements);
 }
 
 const float* ActivationTiles::floats(const Tile& tile, int column) const {

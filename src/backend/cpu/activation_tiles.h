@@ -1,5 +1,5 @@
 // Activations as the panel kernels read them: the rows of a batch in groups of a few tokens, side by side, as
-// whole numbers or as floats.
+// whole numbers, as floats or, for a TileUnit, as BF16 terms.
 #pragma once
 
 #include <span>
@@ -15,12 +15,13 @@ struct Tile {
   int tokens = 0;
   int width = 0;           // of the kernel, at least `tokens`; columns beyond are zero
   std::size_t offset = 0;  // in the memory of all tiles
-  bool is_wide() const { return width == tile_tokens; }  // for a TileUnit
+  bool is_wide() const { return width >= tile_tokens; }  // for a TileUnit
 };
 
 class ActivationTiles {
  public:
-  enum class Kind { integers, floats };  // integers: in.cols is a multiple of 32
+  enum class Kind { integers, floats, terms };  // integers: in.cols is a multiple of 32
+  static Kind kind_for(const Kernels& kernels, WeightFormat format);
 
   // Cuts each batch into tiles, the widest first, and fills them. The memory is scratch: valid until the next
   // tiles of this kind. `column_order` is that of Weight, or empty.
@@ -31,6 +32,7 @@ class ActivationTiles {
   // From column `column` on, a multiple of 32.
   IntegerTile integers(const Tile& tile, int column) const;
   const float* floats(const Tile& tile, int column) const;
+  const void* terms(const Tile& tile, int column) const;
 
   // Ascending.
   static std::span<const int> widths(const Kernels& kernels, Kind kind);

@@ -170,7 +170,7 @@ std::uint64_t CpuBackend::workspace_bytes(const ModelSpec& spec, std::span<const
   const int threads = pool_.threads();
   std::size_t own = 2 * static_cast<std::size_t>(spec.vocab);  // of sample()
   std::size_t attention = 0, experts = 0;
-  std::size_t tiles[2] = {};  // of floats and of integers: a product whose parts differ needs both
+  std::size_t tiles[3] = {};  // by kind: a product whose parts differ needs several
   int active = 1;
   for (const BlockSpec& block : spec.blocks) {
     if (const auto* moe = std::get_if<MoeMlp>(&block.mlp)) {
@@ -191,22 +191,24 @@ std::uint64_t CpuBackend::workspace_bytes(const ModelSpec& spec, std::span<const
     const std::int64_t rows = std::int64_t{largest.tokens} * (weight.count > 1 ? active : 1);
     const ScratchFloats need = multiply_panels_scratch(*kernels_, weight, rows, weight.count);
     own = std::max(own, need.own);
-    std::size_t& size = tiles[has_integers(weight.format) ? 1 : 0];
+    std::size_t& size = tiles[static_cast<int>(ActivationTiles::kind_for(*kernels_, weight.format))];
     size = std::max(size, need.shared);
   }
   const std::size_t floats =
-      static_cast<std::size_t>(threads) * own + attention + experts + tiles[0] + tiles[1];
+      static_cast<std::size_t>(threads) * own + attention + experts + tiles[0] + tiles[1] + tiles[2];
   return floats * sizeof(float);
 }
 
 std::string CpuBackend::kernel_for(WeightFormat format, int tokens) const {
   if (kernels_ == nullptr) return "portable, float32";
-  const auto widths = ActivationTiles::widths(
-      *kernels_, has_integers(format) ? ActivationTiles::Kind::integers : ActivationTiles::Kind::floats);
+  const auto kind = ActivationTiles::kind_for(*kernels_, format);
+  const auto widths = ActivationTiles::widths(*kernels_, kind);
   const int width = tokens >= widths.back() ? widths.back() : *std::ranges::lower_bound(widths, tokens);
-  const char* arithmetic = has_integers(format)                         ? "int16 activations"
-                           : panel_shape(format, 1, 1).block_bytes != 0 ? "float32"
-                                                                        : "decoded to float32";
+  const bool is_packed = panel_shape(format, 1, 1).block_bytes != 0;
+  const char* arithmetic = kind == ActivationTiles::Kind::integers ? "int16 activations"
+                           : kind == ActivationTiles::Kind::terms  ? "activations of two bf16 terms"
+                           : is_packed                             ? "float32"
+                                                                   : "decoded to float32";
   return fmt::format("{}, {}, 16 rows x {} tokens", name_of(level_), arithmetic, width);
 }
 

@@ -159,7 +159,9 @@ TEST(CpuBackend, NamesItselfAndItsKernels) {
   }
   const std::string level(name_of(best_level()));
   EXPECT_TRUE(kernel_for(WeightFormat::q8_0, 1).starts_with(level + ", int16 activations, 16 rows x "));
-  EXPECT_TRUE(kernel_for(WeightFormat::bf16, 1).starts_with(level + ", float32, 16 rows x "));
+  const std::string bf16 = best_level() == IsaLevel::amx ? "activations of two bf16 terms" : "float32";
+  EXPECT_TRUE(kernel_for(WeightFormat::bf16, 1).starts_with(level + ", " + bf16 + ", 16 rows x "));
+  EXPECT_TRUE(kernel_for(WeightFormat::f16, 1).starts_with(level + ", float32, 16 rows x "));
   EXPECT_TRUE(kernel_for(WeightFormat::i8, 1).starts_with(level + ", decoded to float32, 16 rows x "));
   EXPECT_NE(kernel_for(WeightFormat::bf16, 1), kernel_for(WeightFormat::bf16, 64));
 }

@@ -28,7 +28,8 @@ bool obtain_tiles() {
 
 bool has_amx() {
   static const bool found = has_vnni() && __builtin_cpu_supports("amx-tile") &&
-                            __builtin_cpu_supports("amx-int8") && obtain_tiles();
+                            __builtin_cpu_supports("amx-int8") && __builtin_cpu_supports("amx-bf16") &&
+                            obtain_tiles();
   return found;
 }
 

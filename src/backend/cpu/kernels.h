@@ -33,7 +33,8 @@ struct IntegerTile {
   const std::int8_t* bytes = nullptr;
 };
 inline constexpr int max_byte_tokens = 2;
-inline constexpr int tile_tokens = 16;  // of a TileUnit
+inline constexpr int tile_tokens = 16;    // of a TileUnit
+inline constexpr int tile_columns = 512;  // of wide tiles, at a time; a multiple of every block size
 
 inline constexpr int columns_together = 1024;  // columns summed in one run; a multiple of every block size
 
@@ -43,7 +44,10 @@ struct PanelCall {
   int blocks = 0;
   IntegerTile integers;           // for formats with integer kernels
   const float* floats = nullptr;  // [cols, width] for the others
-  float* out = nullptr;           // [tokens, stride]
+  // For BF16 with a TileUnit: activations as two BF16 terms. Up to four tokens: floats [cols, 2, width];
+  // otherwise BF16 [cols / 32, 2, width, 32].
+  const void* terms = nullptr;
+  float* out = nullptr;  // [tokens, stride]
   std::ptrdiff_t stride = 0;
   int rows = 0;                 // valid rows of the panel, up to 16
   int tokens = 0;               // valid tokens of the tile, up to its width
@@ -63,7 +67,16 @@ struct QuantizeCall {
   std::int32_t *low = nullptr, *high = nullptr, *offsets = nullptr;
 };
 
-// A unit that multiplies small matrices. It reads panels of integers that were unpacked once for all tiles.
+// Splits one row of activations into its part of PanelCall::terms; the width tells the layout.
+struct SplitCall {
+  const float* in = nullptr;
+  int cols = 0;
+  int width = 0;
+  void* terms = nullptr;
+};
+
+// A unit that multiplies small matrices. It reads panels of integers that were unpacked once for all tiles,
+// and those of BF16 as they are.
 inline constexpr int unpacked_bytes_per_column = 24;  // at most
 struct TileUnit {
   // Returns the number of units, which is PanelCall::blocks for Kernels::panel_kernel(format, tile_tokens).
@@ -73,6 +86,7 @@ struct TileUnit {
   void (*end)() = nullptr;
   // Fills one token of IntegerTile::bytes, from `low` and `high` on, and its scales and sums.
   void (*quantize)(const QuantizeCall& call) = nullptr;
+  void (*split)(const SplitCall& call) = nullptr;
 };
 
 struct NormCall {
@@ -135,7 +149,7 @@ struct Kernels {
                    const ActivationSpec& activation) = nullptr;
   void (*attend)(const AttendCall& call) = nullptr;
   void (*widen)(const WidenCall& call) = nullptr;
-  const TileUnit* tiles = nullptr;  // for tiles of tile_tokens and formats with integer kernels; null without
+  const TileUnit* tiles = nullptr;  // for formats with integer kernels and BF16; null without
 };
 
 // Defined only in builds for 64-bit ARM.

@@ -2,6 +2,7 @@
 // goes through a few panels and a thousand columns at a time, so that both they and the tile that meets
 // them come from the caches.
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "backend/cpu/activation_tiles.h"
@@ -16,15 +17,13 @@ namespace inferno::cpu {
 namespace {
 
 constexpr int panels_at_once = 4;
-// For a tile unit: the activations of a tile, two bytes each, stay in the first-level cache.
-constexpr int unpacked_columns = 512;
 
 struct Product {
   const Compute& compute;
   Matrix out, bias;
-  std::optional<ActivationTiles> integers, floats;  // those that a part needs
+  std::array<std::optional<ActivationTiles>, 3> tiles;  // by kind, those that a part needs
   const ActivationTiles& tiles_for(WeightFormat format) const {
-    return *(has_integers(format) ? integers : floats);
+    return *tiles[static_cast<std::size_t>(ActivationTiles::kind_for(*compute.kernels, format))];
   }
 };
 
@@ -83,27 +82,34 @@ void set_weights(PanelCall& call, const PanelShape& shape, const Piece& piece, i
 void run(const Product& product, PanelCall call, const Piece& piece, const Tile& tile, WeightFormat format) {
   call.out += tile.first * call.stride;
   call.tokens = tile.tokens;
-  if (has_integers(format)) {
-    call.integers = product.integers->integers(tile, piece.from);
-  } else {
-    call.floats = product.floats->floats(tile, piece.from);
+  const ActivationTiles& tiles = product.tiles_for(format);
+  switch (ActivationTiles::kind_for(*product.compute.kernels, format)) {
+    case ActivationTiles::Kind::integers: call.integers = tiles.integers(tile, piece.from); break;
+    case ActivationTiles::Kind::floats: call.floats = tiles.floats(tile, piece.from); break;
+    case ActivationTiles::Kind::terms: call.terms = tiles.terms(tile, piece.from); break;
   }
   product.compute.kernels->panel_kernel(format, tile.width)(call);
 }
 
-// With a tile unit: the panels are unpacked once for all tiles.
-void multiply_unpacked(const Product& product, std::span<PanelCall> calls, const Piece& piece,
-                       std::span<const Tile> tiles, int worker) {
-  const TileUnit& unit = *product.compute.kernels->tiles;
-  const WeightFormat format = piece.segment.weight->format;
+// The panels of the calls as a tile unit reads integers.
+void unpack(const Product& product, std::span<PanelCall> calls, const Piece& piece, int worker) {
   const std::size_t panel_bytes = static_cast<std::size_t>(piece.to - piece.from) * unpacked_bytes_per_column;
   auto* memory = reinterpret_cast<std::byte*>(
       product.compute.scratch.own(worker, calls.size() * panel_bytes / sizeof(float)));
   for (PanelCall& call : calls) {
-    call.blocks = unit.unpack(format, memory, call.panel, call.blocks);
+    call.blocks =
+        product.compute.kernels->tiles->unpack(piece.segment.weight->format, memory, call.panel, call.blocks);
     call.panel = memory;
     memory += panel_bytes;
   }
+}
+
+// With a tile unit. What is unpacked serves all tiles.
+void multiply_wide(const Product& product, std::span<PanelCall> calls, const Piece& piece,
+                   std::span<const Tile> tiles, int worker) {
+  const TileUnit& unit = *product.compute.kernels->tiles;
+  const WeightFormat format = piece.segment.weight->format;
+  if (has_integers(format)) unpack(product, calls, piece, worker);
   unit.begin(format);
   for (const Tile& tile : tiles) {
     for (const PanelCall& call : calls) run(product, call, piece, tile, format);
@@ -137,7 +143,7 @@ void multiply_piece(const Product& product, const Piece& piece, int worker) {
   for (const Tile& tile : std::span(narrow, tiles.end())) {
     for (const PanelCall& call : all) run(product, call, piece, tile, weight.format);
   }
-  if (narrow != tiles.begin()) multiply_unpacked(product, all, piece, {tiles.begin(), narrow}, worker);
+  if (narrow != tiles.begin()) multiply_wide(product, all, piece, {tiles.begin(), narrow}, worker);
 }
 
 // Panels [begin, end) of one segment, all columns.
@@ -145,7 +151,7 @@ void multiply_panels_of(const Product& product, const LoopSegment& segment, int 
   const int cols = segment.weight->cols;
   const auto tiles = product.tiles_for(segment.weight->format).of_batch(segment.batch_index);
   const bool wide = !tiles.empty() && tiles.front().is_wide();
-  const int step = wide ? unpacked_columns : tiles.size() == 1 ? cols : columns_together;
+  const int step = wide ? tile_columns : tiles.size() == 1 ? cols : columns_together;
   for (int at = begin; at < end; at += panels_at_once) {
     for (int from = 0; from < cols; from += step) {
       multiply_piece(product,
@@ -165,11 +171,10 @@ struct PartRun {
 // Parts whose columns have the same order, hence read the same tiles.
 void multiply_together(const Compute& compute, Matrix out, Matrix in, const PartRun& run,
                        std::span<const ExpertBatch> batches) {
-  Product product = {compute, out, run.bias, {}, {}};
+  Product product = {compute, out, run.bias, {}};
   for (const Weight* part : run.parts) {
-    auto& tiles = has_integers(part->format) ? product.integers : product.floats;
-    const auto kind =
-        has_integers(part->format) ? ActivationTiles::Kind::integers : ActivationTiles::Kind::floats;
+    const auto kind = ActivationTiles::kind_for(*compute.kernels, part->format);
+    auto& tiles = product.tiles[static_cast<std::size_t>(kind)];
     if (!tiles) tiles.emplace(compute, in, batches, kind, part->column_order);
   }
   const ProductLoop loop(run.parts, batches, run.first_column, panels_of);
@@ -186,14 +191,13 @@ void multiply_together(const Compute& compute, Matrix out, Matrix in, const Part
 
 ScratchFloats multiply_panels_scratch(const Kernels& kernels, const WeightShape& weight, std::int64_t rows,
                                       std::int64_t batches) {
-  const auto kind =
-      has_integers(weight.format) ? ActivationTiles::Kind::integers : ActivationTiles::Kind::floats;
+  const auto kind = ActivationTiles::kind_for(kernels, weight.format);
   const auto cols = static_cast<std::size_t>(weight.cols);
   std::size_t own = 0;
   if (panel_shape(weight.format, weight.rows, weight.cols).block_bytes == 0) {
     own = cols * (panel_rows + 1);
   } else if (kind == ActivationTiles::Kind::integers && kernels.tiles != nullptr) {
-    own = panels_at_once * std::min<std::size_t>(cols, unpacked_columns) * unpacked_bytes_per_column /
+    own = panels_at_once * std::min<std::size_t>(cols, tile_columns) * unpacked_bytes_per_column /
           sizeof(float);
   }
   return {.own = own, .shared = ActivationTiles::scratch(kernels, kind, weight.cols, rows, batches)};

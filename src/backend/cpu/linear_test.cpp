@@ -193,6 +193,30 @@ TEST_P(LinearInTiles, GivesTheBitsOfTheVectorKernels) {
   }
 }
 
+// Few tokens are multiplied by vectors, which must round as the unit does.
+TEST_P(LinearInTiles, GivesARowTheSameBitsInEveryBatch) {
+  for (const auto& [rows, cols] : {std::pair{37, 77}, {16, 1}, {20, 512}, {83, 1091}}) {
+    Scene scene(GetParam());
+    const Weight& weight = scene.random_weight(WeightFormat::bf16, rows, cols);
+    const Matrix in = scene.random(53, cols), bias = scene.random(1, rows), alone = scene.zeros(1, rows);
+    for (int c = 0; c < cols; ++c) {  // products below the normal numbers, and sums of very different ones
+      floats(in, 1)[c] *= 1e-38f;
+      floats(in, 2)[c] *= c % 3 == 0 ? 1e30f : 1e-30f;
+    }
+    for (const int tokens : {2, 3, 4, 5, 16, 17, 32, 53}) {
+      const Matrix together = scene.zeros(tokens, rows);
+      scene.backend->linear(together, in.top(tokens), {{&weight}, bias});
+      for (int t = 0; t < tokens; ++t) {
+        Matrix one = in.top(1);
+        one.data = reinterpret_cast<std::byte*>(floats(in, t));
+        scene.backend->linear(alone, one, {{&weight}, bias});
+        EXPECT_TRUE(std::equal(floats(alone), floats(alone, 1), floats(together, t)))
+            << cols << " columns, row " << t << " of " << tokens;
+      }
+    }
+  }
+}
+
 TEST_P(LinearInTiles, ShowsWhatIsNotANumberInItsRowAlone) {
   Scene scene(GetParam());
   const Weight& weight = scene.random_weight(WeightFormat::q4_k, 20, 256);

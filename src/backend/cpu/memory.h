@@ -40,13 +40,13 @@ class Scratch {
 
   // Memory that all workers share, one piece for each use. A piece keeps its contents until the next request
   // for the same use.
-  enum class Use { integer_tiles, float_tiles, router, wide, hidden, mixed, partial_attention };
+  enum class Use { integer_tiles, float_tiles, term_tiles, router, wide, hidden, mixed, partial_attention };
   float* shared(Use use, std::size_t count);
   Matrix shared(Use use, std::int32_t rows, std::int32_t cols);
 
  private:
   std::vector<Buffer> of_worker_;
-  std::array<Buffer, 7> shared_;
+  std::array<Buffer, 8> shared_;
 };
 
 }  // namespace inferno::cpu

@@ -9,6 +9,7 @@
 #include "backend/cpu/simd/codecs.h"
 #include "backend/cpu/simd/elementwise.h"
 #include "backend/cpu/simd/multiply.h"
+#include "backend/cpu/simd/term_products.h"
 #include "backend/cpu/simd/tile_shapes.h"
 
 namespace inferno::cpu {
@@ -138,7 +139,9 @@ int unpack_panel(WeightFormat format, std::byte* to, const std::byte* panel, int
 template <class M, class T>
 void begin_tiles(WeightFormat format) {
   visit(format, []<Block B>(B) {
-    if constexpr (HasIntegers<B>) {
+    if constexpr (std::same_as<B, blocks::Bf16>) {
+      T::configure(term_shapes());
+    } else if constexpr (HasIntegers<B>) {
       constexpr int unit = Codec<M, B>::unit;
       TileShapes shapes;
       for (const int sums : {0, 1}) shapes.set(sums, tile_tokens, 4 * panel_rows);
@@ -162,12 +165,16 @@ void quantize_bytes(const QuantizeCall& call) {
 }
 
 template <class M, class T>
-inline constexpr TileUnit tile_unit = {
-    .unpack = unpack_panel<M>, .begin = begin_tiles<M, T>, .end = T::release, .quantize = quantize_bytes<M>};
+inline constexpr TileUnit tile_unit = {.unpack = unpack_panel<M>,
+                                       .begin = begin_tiles<M, T>,
+                                       .end = T::release,
+                                       .quantize = quantize_bytes<M>,
+                                       .split = split_terms};
 
-// Tiles of 16 tokens; null for other widths and formats.
+// Null for widths and formats that do not use the unit.
 template <class M, class T>
 PanelKernel tile_kernel(WeightFormat format, int width) {
+  if (format == WeightFormat::bf16) return term_kernel<M, T>(width);
   return width == tile_tokens ? unpacked_kernel<M, T>(format) : nullptr;
 }
 

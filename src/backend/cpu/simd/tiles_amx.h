@@ -30,6 +30,12 @@ struct AmxTiles {
   [[gnu::always_inline]] static void dot_bytes() {
     asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(sums), "i"(a), "i"(b));
   }
+  // sums[m][n] += a[m] * b[n] for 32 columns of BF16. Products of even and of odd columns are summed apart,
+  // from zero and with fused additions; numbers below the normal ones are zero.
+  template <int sums, int a, int b>
+  [[gnu::always_inline]] static void dot_bf16() {
+    asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(sums), "i"(a), "i"(b));
+  }
 };
 
 }  // namespace

@@ -63,7 +63,29 @@ struct ModelTiles {
     }
   }
 
+  // TDPBF16PS. The caller has set the processor to flush small numbers to zero.
+  template <int sums, int a, int b>
+  static void dot_bf16() {
+    const int count = static_cast<int>(width(a) / 4);
+    for (int m = 0; m < rows(sums); ++m) {
+      float totals[16], even[16] = {}, odd[16] = {};
+      __builtin_memcpy(totals, row(sums, m), sizeof(totals));
+      for (int k = 0; k < count; ++k) {
+        std::uint32_t left, right[16];
+        __builtin_memcpy(&left, row(a, m) + 4 * k, sizeof(left));
+        __builtin_memcpy(right, row(b, k), sizeof(right));
+        for (int n = 0; n < 16; ++n) {
+          even[n] = __builtin_fmaf(float_of(left << 16), float_of(right[n] << 16), even[n]);
+          odd[n] = __builtin_fmaf(float_of(left & 0xFFFF0000), float_of(right[n] & 0xFFFF0000), odd[n]);
+        }
+      }
+      for (int n = 0; n < 16; ++n) totals[n] += even[n] + odd[n];
+      __builtin_memcpy(row(sums, m), totals, sizeof(totals));
+    }
+  }
+
  private:
+  static float float_of(std::uint32_t bits) { return __builtin_bit_cast(float, bits); }
   static int rows(int tile) { return tiles_of_thread.shapes.rows[tile]; }
   static std::size_t width(int tile) { return tiles_of_thread.shapes.row_bytes[tile]; }
   static std::uint8_t* row(int tile, int r) { return tiles_of_thread.bytes[tile][r]; }
