@@ -470,10 +470,8 @@ void EngineLoop::publish(const std::vector<Progress>& progress, const std::vecto
     if (is_first) event.prompt = choice.job->prompt_scores;
     choice.job->stream->push(std::move(event));
     ++totals_.generated_tokens;
-    if (!progress[i].finished) {
-      published_.push_back(choice.job->stream);
-      continue;
-    }
+    published_.push_back(choice.job->stream);
+    if (!progress[i].finished) continue;
     Job& job = *choice.job;
     finish(choice, *progress[i].finished);
     if (std::ranges::all_of(job.choices, &Choice::finished)) drop(job);
