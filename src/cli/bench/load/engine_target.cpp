@@ -37,18 +37,22 @@ class EngineTarget final : public Target {
     events_->wait_for(std::chrono::microseconds(static_cast<std::int64_t>(seconds * 1e6)));
     const std::vector<std::size_t> numbers = events_->drain();
     const double time = records.now();
-    for (const std::size_t number : numbers) read_event(number, time, records);
+    for (const std::size_t number : numbers) {
+      while (read_event(number, time, records)) {}
+    }
   }
 
  private:
-  void read_event(std::size_t number, double time, Records& records) {
+  // Whether there was one: the engine may wake a reader once for several events.
+  bool read_event(std::size_t number, double time, Records& records) {
     const auto stream = streams_.find(number);
-    if (stream == streams_.end()) return;
+    if (stream == streams_.end()) return false;
     const auto event = stream->second->next(std::chrono::milliseconds(0));
-    if (!event) return;
+    if (!event) return false;
     if (std::holds_alternative<Sampled>(*event)) {
       ++records.of(number).output_tokens;
-      return records.add_text(number, time);
+      records.add_text(number, time);
+      return true;
     }
     if (const auto* failed = std::get_if<Failed>(&*event)) {
       records.end(number, Outcome::failed, failed->message);
@@ -57,11 +61,12 @@ class EngineTarget final : public Target {
       records.end(number, Outcome::finished);
     }
     streams_.erase(stream);
+    return true;
   }
 
   Engine& engine_;
   std::function<GenerationRequest(std::size_t)> request_;
-  // The number of its request for each event; shared with streams that may outlive this target.
+  // The number of its request whenever there are events; shared with streams that may outlive this target.
   std::shared_ptr<Mailbox<std::size_t>> events_ = std::make_shared<Mailbox<std::size_t>>();
   std::unordered_map<std::size_t, std::shared_ptr<TokenStream>> streams_;
 };
