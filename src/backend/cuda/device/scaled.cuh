@@ -1,6 +1,6 @@
 // Blocks under one scale (tensor/blocks/scaled.h, Q4_0) in tiles: their words of codes, how those become an
-// mma operand, and the reader of single runs. Kernels multiply codes as bf16, in which they are exact (but
-// for tables), and apply the scale to their sums, in float.
+// mma operand, and the reader of single runs. Kernels multiply codes as bf16, for one token as bytes or
+// f16, in which they are exact (but for tables), and apply the scale to their sums, in float.
 #pragma once
 
 #include "backend/cuda/device/layouts.cuh"

@@ -48,6 +48,8 @@ struct Tile {
 };
 
 // All rows of a tile of places follow each other, so that concurrent blocks read the same tokens and experts.
+// The tables have the same addresses in every layer and may be read before the wait: past L1, which may hold
+// the layer before.
 struct TileScheduler {
   int row_tiles, total = 0;
 
@@ -58,13 +60,13 @@ struct TileScheduler {
     int used = 0;
     for (int first = 0; first < call.tiles; first += threads) {
       const int index = first + static_cast<int>(threadIdx.x);
-      used += __syncthreads_count(index < call.tiles && call.tile_expert[index] >= 0);
+      used += __syncthreads_count(index < call.tiles && __ldcg(call.tile_expert + index) >= 0);
     }
     total = used * row_tiles;
   }
   __device__ Tile tile(const Arguments& call, int index) const {
     const int place = index / row_tiles;
-    return {call.tile_expert[place], call.tile_first[place], call.tile_rows[place],
+    return {__ldcg(call.tile_expert + place), __ldcg(call.tile_first + place), __ldcg(call.tile_rows + place),
             index % row_tiles * call.pairs};
   }
 };
