@@ -36,6 +36,7 @@ bool FormatTest::is_turn(int index) const {
 std::vector<int> column_counts(WeightFormat format) {
   const int block = block_elements(format);
   if (block == 1) return {1, 3, 17, 96, 257};
+  if (block < 128) return {block, 3 * block, 384, 7 * block};  // 384: whole chunks of the tiles on a GPU
   return {block, 3 * block, 7 * block};
 }
 

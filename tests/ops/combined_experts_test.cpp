@@ -188,7 +188,7 @@ TEST_P(ManyExperts, AgreeWhereAnOddNumberIsChosen) {
 // A streaming kernel splits rows with this many columns: those of gate and up, then those of down.
 TEST_P(ManyExperts, AgreeWhereRowsAreLong) {
   for (const WeightFormat format :
-       {WeightFormat::bf16, WeightFormat::mxfp4, WeightFormat::q8_0, WeightFormat::q4_k,
+       {WeightFormat::bf16, WeightFormat::mxfp4, WeightFormat::q8_0, WeightFormat::q4_k, WeightFormat::q4_0,
         WeightFormat::int4_128, WeightFormat::int8_64, WeightFormat::fp8_128, WeightFormat::nvfp4_64}) {
     SCOPED_TRACE(name_of(format));
     Scene(device, {.spec = spec(4, 2, 256), .format = format, .width = 8192, .before = 64})

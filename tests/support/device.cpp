@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <random>
 
 #include "base/error.h"
 #include "tensor/float16.h"
@@ -55,6 +56,26 @@ bool holds_whole_numbers(WeightFormat format) {
       return std::is_integral_v<decltype(block.value)>;
     } else {
       return false;
+    }
+  });
+}
+
+// Blocks of their own scale each, from 0.5 to 1.5 times the one they all have: a kernel that takes the scale
+// of a neighbor is wrong.
+void vary_scales(WeightFormat format, std::span<std::byte> content, std::uint64_t seed) {
+  visit(format, [&]<Block B>(B block) {
+    if constexpr (blocks::Scaled<B>) {
+      std::mt19937 random(static_cast<std::mt19937::result_type>(seed));
+      for (std::size_t at = 0; at + sizeof(B) <= content.size(); at += sizeof(B)) {
+        std::memcpy(&block, content.data() + at, sizeof(B));
+        const float times = 0.5f + static_cast<float>(random() >> 8) * 0x1p-24f;
+        if constexpr (requires { block.factor; }) {
+          block.factor = blocks::PackedFloat::of(block.factor.value() * times);
+        } else {
+          block.scale = blocks::PackedFloat::of(block.scale.value() * times);
+        }
+        std::memcpy(content.data() + at, &block, sizeof(B));
+      }
     }
   });
 }
@@ -149,6 +170,7 @@ const TestWeight& Device::weight(const WeightShape& shape, std::uint64_t seed, b
   const std::size_t one_bytes = bytes_for(shape.format, one);
   std::vector<std::byte> content(one_bytes * static_cast<std::size_t>(shape.count));
   fill_random(shape.format, content, holds_whole_numbers(shape.format) ? 2.0f : 0.5f, seed);
+  vary_scales(shape.format, content, seed);
   std::vector<std::int32_t> order;
   for (int i = 0; is_reordered && i < shape.count; ++i) {
     const std::vector<std::int32_t> own = shuffled(shape.cols, seed + static_cast<std::uint64_t>(i));
