@@ -89,7 +89,8 @@ TEST_P(LoadWeights, TakesWeightsOfManyPieces) {
   // Larger than a piece of 4 MiB, with rows that pieces cannot divide evenly.
   expect_same_as_packed({stored(WeightFormat::bf16, 1, 3001, 2048, 0, 5),
                          stored(WeightFormat::mxfp4, 5, 1442, 2880, /*alternating=*/1442, 6),
-                         stored(WeightFormat::q8_0, 1, 3001, 2048, 0, 7)});
+                         stored(WeightFormat::q8_0, 1, 3001, 2048, 0, 7),
+                         stored(WeightFormat::q8_0, 1, 4096, 2048, /*alternating=*/128, 10)});
 }
 
 TEST_P(LoadWeights, KeepsMxfp4AsStoredWhereAScaleIsTooLarge) {

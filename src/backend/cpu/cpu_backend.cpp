@@ -145,9 +145,10 @@ Weight CpuBackend::pack(const HostWeight& source) {
       .column_order = {source.column_order.begin(), source.column_order.end()},
       .read = [&source](std::int64_t first, std::span<std::byte> to) {
         const std::size_t row_bytes = bytes_for(source.format, static_cast<std::size_t>(source.cols));
-        const std::size_t at = static_cast<std::size_t>(first) * row_bytes;
-        expects(source.data.size() >= at + to.size(), "a host weight has as many bytes as its shape says");
-        std::ranges::copy(source.data.subspan(at, to.size()), to.begin());
+        const auto rows = static_cast<std::size_t>(source.count) * static_cast<std::size_t>(source.rows);
+        expects(source.data.size() == rows * row_bytes, "a host weight has as many bytes as its shape says");
+        std::ranges::copy(source.data.subspan(static_cast<std::size_t>(first) * row_bytes, to.size()),
+                          to.begin());
       }};
   return load_weight(pool_, weight_memory_, in_memory, kernels_ != nullptr);
 }

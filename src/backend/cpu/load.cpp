@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -20,15 +21,17 @@ struct Piece {
   std::int32_t matrix = 0, first = 0, rows = 0;
 };
 
-// Whole panels, several for each thread. Rows that change places need those of their whole matrix.
+// Whole panels and whole groups of rows that change places, several pieces for each thread.
 std::int32_t rows_at_once(const WeightSource& source, int threads) {
-  if (source.alternating != 0) return source.rows;
   constexpr std::int64_t pieces_per_thread = 4;
+  const std::int64_t unit = source.alternating == 0
+                                ? panel_rows
+                                : std::lcm(std::int64_t{panel_rows}, std::int64_t{source.alternating});
   const std::int64_t even = source.all_rows() / (threads * pieces_per_thread);
   const std::int64_t most =
       static_cast<std::int64_t>(max_piece_bytes / std::max<std::size_t>(1, source.row_bytes()));
-  const std::int64_t panels = std::max<std::int64_t>(1, std::min(even, most) / panel_rows);
-  return static_cast<std::int32_t>(std::min<std::int64_t>(panels * panel_rows, source.rows));
+  const std::int64_t units = std::max<std::int64_t>(1, std::min(even, most) / unit);
+  return static_cast<std::int32_t>(std::min<std::int64_t>(units * unit, source.rows));
 }
 
 // Reads one piece after the other into memory of its own.
