@@ -57,6 +57,10 @@ async function* answerTo(model, question) {
 }
 
 const [name, question = "Tell me a story."] = process.argv.slice(2);
+if (!name) {
+  console.error("usage: node question.mjs MODEL [QUESTION]");
+  process.exit(2);
+}
 const model = {};
 await load(name, null, model);
 for await (const piece of answerTo(model, question)) process.stdout.write(piece);

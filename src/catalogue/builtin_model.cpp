@@ -127,7 +127,8 @@ void fail_without_builtin() {
   fail(ErrorKind::unsupported, "this build does not contain the built-in model",
        {.why = "libinferno has it only if INFERNO_LIBRARY_BUILTIN is ON, the program unless INFERNO_BUILTIN "
                "is OFF",
-        .next = "name another model, or give the path of the folder models/builtin of Inferno's sources"});
+        .next = "name another model, or give its path: models/builtin of Inferno's sources, or "
+                "share/inferno/models/builtin of libinferno-dev"});
 }
 
 fs::path unpack_model(std::span<const EmbeddedFile> files, std::span<const fs::path> folders) {

@@ -26,7 +26,7 @@ void report(inferno_error* to, inferno_status status, const Error& error) {
 }
 
 #if defined(__x86_64__)
-constexpr std::uint32_t default_sse = 0x1f80, sse_flags = 0x3f;  // all exceptions masked, round to nearest
+constexpr std::uint32_t default_sse = 0x1f80;  // all exceptions masked, round to nearest
 constexpr std::uint16_t default_x87 = 0x37f, x87_all_flags = 0xff;
 
 std::uint16_t x87_control() {
@@ -132,8 +132,8 @@ void give_text(std::string_view text, char* memory, std::size_t capacity, std::s
 
 #if defined(__x86_64__)
 DefaultFloats::DefaultFloats() : sse_(_mm_getcsr()), x87_(x87_control()), x87_flags_(x87_flags()) {
-  if ((sse_ & ~sse_flags) != default_sse) _mm_setcsr(default_sse);
-  if (x87_ != default_x87) std::fesetenv(FE_DFL_ENV);
+  if (sse_ != default_sse) _mm_setcsr(default_sse);
+  if (x87_ != default_x87 || x87_flags_ != 0) std::fesetenv(FE_DFL_ENV);
 }
 
 DefaultFloats::~DefaultFloats() {

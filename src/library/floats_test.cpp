@@ -140,6 +140,8 @@ TEST(Floats, TheSelfTestDoesNotDependOnTheEnvironmentOfTheCaller) {
 }
 
 std::int32_t change_in_callback(void* context, inferno_answer, const inferno_part*) {
+  EXPECT_EQ(fetestexcept(FE_ALL_EXCEPT), 0) << "the engine's flags are not the callback's";
+  EXPECT_EQ(fegetround(), FE_TONEAREST);
   static_cast<const Change*>(context)->make();
   return 0;
 }

@@ -101,7 +101,7 @@ class Events {
     while (!streams_.empty()) {
       std::erase_if(streams_, [](const auto& stream) {
         const auto event = stream->next(std::chrono::milliseconds(1000));
-        return event && std::holds_alternative<inferno::Finished>(*event);
+        return event && !std::holds_alternative<inferno::Sampled>(*event);
       });
     }
   }
