@@ -45,7 +45,7 @@ void print_device(const DeviceInfo& info) {
   say(fmt::format("device: {} ({})\n", info.name, info.kernels));
   const int cores = usable_cores();
   if (info.threads <= cores) return;
-  say(fmt::format("note: {} threads take turns: this process may use {}\n", info.threads,
+  say(fmt::format("note: {} threads share the {} that this process may use\n", info.threads,
                   counted(static_cast<std::uint64_t>(cores), "core")));
 }
 

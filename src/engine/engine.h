@@ -24,8 +24,8 @@ class Engine {
   // Thread-safe. Error{invalid_request} with the numbers for a prompt that can never fit or settings out of
   // range, Error{overloaded} if the queue is full and has a request of this client, unless the request may
   // exceed it; later failures arrive as a Failed event. `wake` is called on the engine's thread once
-  // for each event, perhaps before submit() returns, and when all requests have their tokens of the same
-  // step; the engine waits for it, so it should be short.
+  // for each event, perhaps before submit() returns; for tokens, when all requests have theirs of the same
+  // step (the end of an answer may come earlier). The engine waits for it, so it should be short.
   std::shared_ptr<TokenStream> submit(GenerationRequest request, std::function<void()> wake = {});
 
   // Thread-safe. Error{overloaded} if submit() would refuse any request of this client now: a caller can ask

@@ -17,8 +17,8 @@ namespace inferno {
 
 class TokenStream {
  public:
-  // `wake` is called on the engine's thread after events, so that a reader without a thread of its own can be
-  // woken.
+  // `wake` is called on the engine's thread once for each event, so that a reader without a thread of its own
+  // can be woken.
   explicit TokenStream(int choices = 1, std::function<void()> wake = {})
       : wake_(std::move(wake)), open_(choices), cancelled_choices_(static_cast<std::size_t>(choices)) {}
 

@@ -168,8 +168,8 @@ class Prompts(Scene):
     def test_more_threads_than_cores_are_said_in_one_line(self):
         limit = ("-n", "1", "-m", models.LLAMA, *GREEDY)
         said = run("hi", *limit, "--threads", "300").stderr.decode()
-        self.assertRegex(said, r"note: 300 threads take turns: this process may use \d+ cores?\n")
-        self.assertNotIn("take turns", run("hi", *limit, "--threads", "1").stderr.decode())
+        self.assertRegex(said, r"note: 300 threads share the \d+ cores? that this process may use\n")
+        self.assertNotIn("threads share the", run("hi", *limit, "--threads", "1").stderr.decode())
 
     def test_options_without_effect_are_named(self):
         short = ("-n", "2", *GREEDY)
@@ -404,6 +404,11 @@ class OnATerminal(Scene):
             terminal.close()
         self.assertNotIn(b"\x1b", terminal.raw)
         self.assertNotIn(b"loading", terminal.raw)
+
+    def test_blank_standard_input_is_no_prompt(self):
+        done = subprocess.run([PROGRAM, "generate", "-m", str(models.LLAMA)], input=b" \n\t\n", capture_output=True, timeout=60)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"no prompt given: standard input is empty", done.stderr)
 
     def test_a_missing_prompt_is_reported_at_once(self):
         terminal = Terminal([PROGRAM, "generate", "-m", str(models.LLAMA)], environment())

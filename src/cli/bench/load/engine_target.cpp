@@ -43,7 +43,7 @@ class EngineTarget final : public Target {
   }
 
  private:
-  // Whether there was one: the engine may wake a reader once for several events.
+  // Whether there was one. All that are there are read at once.
   bool read_event(std::size_t number, double time, Records& records) {
     const auto stream = streams_.find(number);
     if (stream == streams_.end()) return false;
@@ -66,7 +66,7 @@ class EngineTarget final : public Target {
 
   Engine& engine_;
   std::function<GenerationRequest(std::size_t)> request_;
-  // The number of its request whenever there are events; shared with streams that may outlive this target.
+  // The number of its request for each event; shared with streams that may outlive this target.
   std::shared_ptr<Mailbox<std::size_t>> events_ = std::make_shared<Mailbox<std::size_t>>();
   std::unordered_map<std::size_t, std::shared_ptr<TokenStream>> streams_;
 };

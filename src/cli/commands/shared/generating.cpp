@@ -165,7 +165,7 @@ std::string read_prompt(const GenerateOptions& options, ChosenModel& model) {
     fail(ErrorKind::invalid_request, "no prompt given", advice);
   }
   std::string prompt = read_input(options, model, "the prompt", "");
-  if (prompt.empty()) {
+  if (prompt.find_first_not_of(" \t\r\n") == std::string::npos) {
     fail(ErrorKind::invalid_request, "no prompt given: standard input is empty", advice);
   }
   return prompt;
