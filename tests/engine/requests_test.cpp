@@ -7,6 +7,7 @@
 #include <future>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "engine/engine_scene.h"
 #include "engine/watched_backend.h"
@@ -48,7 +49,8 @@ TEST(Requests, WakeTheirReadersOnceAllTokensOfAStepAreThere) {
   };
   std::array<Reader, 2> readers;
   std::set<int> leads;  // of the first answer before the second, in tokens, whenever one of them is woken
-  std::promise<void> submitted;
+  std::promise<void> submitted, ended;
+  bool is_told = false;
   const std::shared_future<void> all_submitted = submitted.get_future();
   const auto look = [&] {
     all_submitted.wait();
@@ -60,13 +62,14 @@ TEST(Requests, WakeTheirReadersOnceAllTokensOfAStepAreThere) {
           reader.has_ended = true;
       }
     }
+    if (readers[0].has_ended && readers[1].has_ended && !std::exchange(is_told, true)) ended.set_value();
     if (readers[1].tokens == 0 || readers[0].has_ended || readers[1].has_ended) return;
     leads.insert(readers[0].tokens - readers[1].tokens);
   };
   readers[0].stream = engine->submit(greedy(counted_prompt(3), 40), look);
   readers[1].stream = engine->submit(greedy(counted_prompt(5), 40), look);
   submitted.set_value();
-  wait_until_idle(*engine);
+  ended.get_future().wait();
   engine.reset();  // `look` is not running any more
   EXPECT_EQ(leads.size(), 1u);
   EXPECT_EQ(readers[0].tokens, 40);
