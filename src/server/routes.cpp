@@ -37,7 +37,7 @@ constexpr Route table[] = {
     {"GET", "/", page, open, Work::quick},
 };
 
-// Routes of other servers, without /v1: a path that is one of these, or continues one behind a slash.
+// Routes of other servers, without /v1: a path that is one of these, or continues one after a slash.
 struct OtherRoute {
   std::string_view path, advice;
 };

@@ -169,7 +169,7 @@ class Cluster:
         return int(self.statistics()[("workers", "BACKEND")]["wretr"])
 
     def members(self, machine):
-        """{name: state} as the agent of a machine knows them; nobody while it does not answer."""
+        """{name: state} as the agent of a machine knows them; empty while it does not answer."""
         done = subprocess.run(["ip", "netns", "exec", machine, "serf", "members", "-format=json"], capture_output=True, text=True)
         return {member["name"]: member["status"] for member in json.loads(done.stdout)["members"]} if done.returncode == 0 else {}
 

@@ -164,7 +164,7 @@ class Consumer {
  public:
   using Sums = float[Tokens / 2];
 
-  // A pair that the tile does not have is multiplied too, whatever is in its memory; nobody reads the sums.
+  // A pair that the tile does not have is multiplied too, whatever is in its memory; its sums are never read.
   __device__ Consumer(const Smem<Tokens>& smem, int warp) : lane_(static_cast<int>(threadIdx.x) % 32) {
     const auto own = static_cast<std::uint32_t>(warp * tile_bytes);
     const int g = lane_ / 4, t = lane_ % 4;
